@@ -111,6 +111,35 @@ def test_targets_are_compared_with_the_first(tmp_path: Path) -> None:
     assert "% against PostgreSQL 18.6 (−5" in text
 
 
+def test_a_rate_that_was_given_and_kept_is_no_difference_of_targets(tmp_path: Path) -> None:
+    targets = (Target(), Target("pg14", "PostgreSQL 14.1 (embedded)", speed=0.98))
+    given = Phase(id="given", tps=1000.0, rate=1000.0)
+    assert found(tmp_path / "kept", Run(phases=(given,), targets=targets, findings=(TARGETS,))) == []
+    late = (Target(), Target("pg14", "PostgreSQL 14.1 (embedded)", speed=0.5))
+    (finding,) = found(tmp_path / "late", Run(phases=(given,), targets=late, findings=(TARGETS,)))
+    assert "PostgreSQL 14.1: tps −5" in texts(finding)[0]
+
+
+def test_indexes_are_mentioned_only_where_the_parameter_changes_them(tmp_path: Path) -> None:
+    asked = PlannedFinding("How does the rate grow with workers?", "rates", "workers")
+    sizes = {1: 800_000, 2: 824_000}
+    phases = tuple(Phase(variant={"workers": n}, tps=2000.0 * n, index_bytes=sizes[n]) for n in sizes)
+    (finding,) = found(tmp_path, Run(phases=phases, findings=(asked,)))
+    assert "indexes" not in texts(finding)[0]
+
+
+def test_a_part_of_the_largest_index_is_in_percent_unless_it_is_small(tmp_path: Path) -> None:
+    sizes = {"none": 0, "time": 1_000_000, "both": 3_000_000}
+    phases = tuple(Phase(variant={"index": name}, index_bytes=size) for name, size in sizes.items())
+    (finding,) = found(tmp_path, Run(phases=phases, findings=(COST,)))
+    assert "; its indexes take 977 KiB, 33 % of those of index = both." in texts(finding)[0]
+
+
+def test_a_knee_names_what_was_swept_alone(tmp_path: Path) -> None:
+    words = answer(index_import(tmp_path / "run"), KNEE)
+    assert all(re.match(r"indexes = \d: [A-Z]", text) for text in words)
+
+
 def test_no_more_than_seven_sentences_and_those_left_out_are_counted(tmp_path: Path) -> None:
     rates = {"none": 4000.0} | {f"i{n}": 4000.0 - 300 * n for n in range(10)}
     phases = tuple(Phase(variant={"index": name}, tps=tps, seconds=5) for name, tps in rates.items())
@@ -162,7 +191,7 @@ def test_phases_are_compared_on_each_target(tmp_path: Path) -> None:
         (
             index_import,
             KNEE,
-            ["indexes = 0; No knee up to 3.9 M rows.", "a partition may have 500,000."],
+            ["indexes = 0: No knee up to 3.9 M rows.", "; a partition may have 500,000 rows."],
         ),
         (
             storage_types,

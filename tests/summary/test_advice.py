@@ -133,7 +133,7 @@ def test_a_partition_stays_below_the_low_end_and_its_rate_is_that_before_the_kne
     assert rate["value"] == pytest.approx(STEP_ROWS / 2, rel=0.03)
     assert (advice["column"], advice["by"]) == ("l", "time")
     words = " ".join(advice["sentences"])
-    for words_of_it in ("starts to slow down at", "95 % interval", "rows per second", "in the order of l"):
+    for words_of_it in ("starts to slow down at", "95 % interval", "rows per second", "in the order of 'l'"):
         assert words_of_it in words
 
 
@@ -291,7 +291,7 @@ def test_verifying_runs_the_same_with_the_least_advised_size(
     assert again.overrides == {"x": "1", "partition_rows": str(least)}
     assert again.out == folder / "verify"
     assert (both.folder.path, both.exit_code, both.farewells) == (folder, ExitCode.OK, ["hello", "bye"])
-    assert "into partitions of 500 k rows" in listener.words[-1]
+    assert "into partitions of 500,000 rows" in listener.words[-1]
     verification = summarise(folder)["verification"]
     assert [phase["flat"] for phase in verification["phases"]] == [True] * 4
     advice.verify(request(tmp_path), first, listener)

@@ -161,6 +161,11 @@ def versus(value: float | None) -> str:
     return digits(value) if value >= SMALL or value <= 0 else f"1/{digits(1 / value)}"
 
 
+def part(share: float) -> str:
+    """Return a share of one as a part of it: 33 %, and small ones as 1/122."""
+    return percent(share) if share >= SMALL else versus(share)
+
+
 def change(ratio: float | None) -> str:
     """Return a ratio as a change: −18 %, +3.1 %; beyond twice as a multiple: 15.2×."""
     if ratio is None:

@@ -268,13 +268,18 @@ def _adding(advice: Advice, sentence: str) -> Advice:
 
 def _bounds_sentence(table: PlainTable, by: str, rows: int, needed: int) -> str:
     column, step = table.sequence, table.sequence_step or 0
-    span = str(timedelta(microseconds=step * rows)) if by == "time" else f"{step * rows:,}"
-    more = f"; the rows of this load fill {needed}" if needed else ""
+    span = _span(timedelta(microseconds=step * rows)) if by == "time" else f"{step * rows:,}"
+    more = f"; the rows of this load fill {needed} of them" if needed else ""
     return (
-        f"The partitions are ranges of {column}, each {span} wide at the rate of these data{more}. Rows "
-        f"must arrive roughly in the order of {column}: then only the newest partition's indexes are "
-        "written to."
+        f"The partitions are ranges of the column '{column}', each {span} wide at the rate of these "
+        f"data{more}. Rows must arrive roughly in the order of '{column}': then only the newest "
+        "partition's indexes are written to."
     )
+
+
+def _span(length: timedelta) -> str:
+    """Return a stretch of time: `50 s`, `0:15:00`, `1 day, 0:00:00`."""
+    return f"{length.total_seconds():g} s" if length < timedelta(minutes=1) else str(length)
 
 
 def _version_number(version: str) -> int:

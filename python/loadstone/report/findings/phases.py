@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.report import formats
 from loadstone.report.findings.words import is_asked, of_ratio, placed
-from loadstone.report.names import phase_title, target_label
+from loadstone.report.names import phase_title, target_label, variant_words
 from loadstone.summary.comparisons import headline_of, rate_ratio
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def rates(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iter
             ratio = rate_ratio(headline_of(group), headline_of(base)) if _is_comparable(group, base) else None
             if ratio:
                 target = target_label(summary, group.target) if len(summary.targets) > 1 else ""
-                place = placed(phase_title(group, summary), formats.variant(group.variant), target)
+                place = placed(phase_title(group, summary), variant_words(group, summary), target)
                 what = formats.unit(group.kind, group.headline)
                 yield of_ratio(place, what, f'"{phase_title(base, summary)}"', ratio)
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MUCH_SMALLER = 0.5
 """A part of the largest index from which on it is worth a word."""
+_AS_LARGE = 0.9
+"""The smallest indexes over the largest, from which on they count as the same: pages fill differently."""
 
 
 def rates(summary: Summary, scenario: str | None, asked: PlannedFinding) -> Iterator[Sentence]:
@@ -80,13 +82,17 @@ def _place(summary: Summary, sweep: Sweep, others: str) -> str:
 
 
 def _index_words(row: SweepRow, rows: Mapping[str, SweepRow], parameter: str | None) -> str:
-    """Say how large the indexes are, and what part of the largest of the others."""
-    if not row.index_bytes:
+    """Say how large the indexes are, and what part of the largest of the others.
+
+    A parameter that leaves them as they are, such as the number of workers, has nothing to do with them.
+    """
+    largest, owner = _largest(list(rows.items()))
+    smallest = min(other.index_bytes or 0.0 for other in rows.values())
+    if not row.index_bytes or smallest > _AS_LARGE * largest:
         return ""
     words = f"; its indexes take {formats.size(row.index_bytes)}"
-    largest, owner = _largest(list(rows.items()))
     if row.index_bytes < _MUCH_SMALLER * largest:
-        words += f", 1/{formats.digits(largest / row.index_bytes)} of those of {parameter} = {owner}"
+        words += f", {formats.part(row.index_bytes / largest)} of those of {parameter} = {owner}"
     return words
 
 

@@ -11,6 +11,11 @@ from loadstone.report import formats
 if TYPE_CHECKING:
     from loadstone.report.names import Titled
     from loadstone.results.documents.run import PlannedFinding
+    from loadstone.results.documents.summary import Group, Summary
+
+
+KEPT = 0.9
+"""Share of a given rate from which on it counts as kept: a short phase ends before its last interval does."""
 
 
 class Interval(Protocol):
@@ -44,6 +49,14 @@ class Sentence:
 def is_asked(entry: Titled, scenario: str | None, asked: PlannedFinding) -> bool:
     """Whether a phase, or what was made of it, counts for a scenario's question."""
     return entry.scenario == scenario and (not asked.phases or entry.id in asked.phases)
+
+
+def kept_its_rate(summary: Summary, group: Group) -> bool:
+    """Whether a group had a given rate and kept it: then its rate says nothing of the server."""
+    wanted = {(group.target, folder) for folder in group.phases}
+    paces = [phase.drive.pace for phase in summary.phases if phase.drive and (phase.target, phase.folder) in wanted]
+    rates = [pace.rate_per_s for pace in paces if pace and isinstance(pace.rate_per_s, int | float)]
+    return bool(rates and group.tps and (group.tps.value or 0) >= KEPT * min(rates))
 
 
 def placed(*parts: str) -> str:

@@ -149,11 +149,11 @@ def find_knee(rows_before: Sequence[float], seconds: Sequence[float]) -> Knee | 
 
 
 def in_words(rows: float) -> str:
-    """Return a number of rows as people write it: `50 M`, `120 k`, `1.25 G`."""
-    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+    """Return a number of rows as the report writes it: `50 M`, `120,000`, `1.25 billion`."""
+    for size, unit in ((1e9, "billion"), (1e6, "M")):
         if abs(rows) >= size:
-            return f"{float(f'{rows / size:.3g}'):g}{unit}"
-    return f"{rows:.0f}"
+            return f"{float(f'{rows / size:.3g}'):g} {unit}"
+    return f"{float(f'{rows:.3g}'):,.0f}"
 
 
 def _check(rows: Floats, seconds: Floats) -> None:
@@ -298,8 +298,8 @@ class _Search:
 
     def _grows(self, ratio: float, p_grows: float, p_steady: float) -> NoKnee:
         reason = (
-            f"It grows steadily from the beginning: the last of {self.n} steps takes {ratio:.3g} times "
-            f"as long as the first, and a knee explains that no better than chance (p = {p_steady:.2g})."
+            f"Import slows down steadily from the first row on: the last of {self.n} steps takes {ratio:.3g} "
+            f"times as long as the first, and a knee fits no better than chance (p = {p_steady:.2g})."
         )
         evidence = f"Against a constant: p = {p_grows:.3f}."
         return NoKnee("steady", reason, float(self.rows[-1]), None, self.n, evidence)
