@@ -174,6 +174,42 @@ def test_a_phase_of_a_second_has_no_course_over_time(tmp_path: Path) -> None:
     assert "Latency distribution" in html
 
 
+def test_only_a_page_with_a_published_figure_speaks_of_one(tmp_path: Path) -> None:
+    published = {"metric": "tps", "value": 9000.0, "unit": "tps"}
+    with_one = Run(phases=(Phase(published=(published,)),))
+    assert "with the published figure" in render(summarise(build(tmp_path / "with", with_one)))
+    html = render(summarise(build(tmp_path / "without", Run())))
+    assert "with the published figure" not in html
+    assert "Published: " not in html
+
+
+def test_a_swept_switch_is_written_as_in_the_scenario(tmp_path: Path) -> None:
+    phases = tuple(Phase(variant={"pipeline": on}) for on in (False, True))
+    html = without_scripts(render(summarise(build(tmp_path / "run", Run(phases=phases)))))
+    assert "vs false" in html
+    assert "True</th>" not in html
+
+
+def test_a_phase_in_two_parts_says_which_is_which(tmp_path: Path) -> None:
+    phases = tuple(Phase(variant={"index": f"i{n}"}, seconds=4) for n in range(8))
+    html = render(summarise(build(tmp_path / "run", Run(phases=phases))))
+    assert re.findall(r"<h3[^>]*>(One table, single row \([^<]*)</h3>", html) == [
+        "One table, single row (1 of 2)",
+        "One table, single row (2 of 2)",
+    ]
+
+
+def test_a_rate_without_an_interval_has_as_many_digits_in_every_table(tmp_path: Path) -> None:
+    phases = tuple(Phase(variant={"index": name}, tps=12345.6, seconds=2) for name in ("none", "brin"))
+    summary = summarise(build(tmp_path / "run", Run(phases=phases)))
+    compared = (
+        without_scripts(render(summary)).split('aria-labelledby="comparison"')[1].split("</section>")[0]
+    )
+    shown = set(re.findall(r"\b1\d,\d{3}\b", compared))
+    assert shown
+    assert all(figure.endswith("00") for figure in shown), shown
+
+
 def test_a_run_without_phases_gives_a_page(tmp_path: Path) -> None:
     folder = build(tmp_path / "run", Run(phases=(Phase(),), unreached=1, state="interrupted"))
     text = "".join(Page(write_report(folder).read_text(encoding="utf-8")).text)

@@ -305,8 +305,8 @@ class Steady:
     [
         (None, 1000.0 * STEP**14, "twice the rate of the closed loop", ExitCode.OK),
         (5000.0, 1000.0 * STEP**14, "twice the rate of the closed loop", ExitCode.OK),
-        (1400.0, 1000.0 * STEP**2, "without being the limit (80% of its ceiling)", ExitCode.UNDECIDED),
-        (900.0, 720.0, "without being the limit (80% of its ceiling)", ExitCode.UNDECIDED),
+        (1400.0, 1000.0 * STEP**2, "without being the limit (80 % of its ceiling)", ExitCode.UNDECIDED),
+        (900.0, 720.0, "without being the limit (80 % of its ceiling)", ExitCode.UNDECIDED),
     ],
 )
 def test_no_load_is_tried_that_we_could_not_drive(

@@ -244,7 +244,14 @@ def test_the_document_says_all_in_words_and_figures() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "words"),
-    [(0, "0"), (999, "999"), (20_000, "20,000"), (1_234_567, "1.23 M"), (5e7, "50 M"), (2.5e9, "2.5 billion")],
+    [
+        (0, "0"),
+        (999, "999"),
+        (20_000, "20,000"),
+        (1_234_567, "1.23 M"),
+        (5e7, "50 M"),
+        (2.5e9, "2.5 billion"),
+    ],
 )
 def test_rows_in_words(rows: float, words: str) -> None:
     assert in_words(rows) == words

@@ -99,7 +99,7 @@ def test_hosts_that_disagree_are_told(tmp_path: Path) -> None:
     ("more", "busy", "words"),
     [
         ({"ceiling_tps": 2_200.0}, 0.4, "of 2,200 tps"),
-        ({}, 0.9, "busy 90% of the time"),
+        ({}, 0.9, "busy 90 % of the time"),
     ],
 )
 def test_one_host_at_its_limit_limits_the_run(

@@ -121,7 +121,7 @@ def show_needed(found: Mapping[str, Any]) -> None:
         say(
             f"{rate(found['rate_per_s'])} tps, {mode}: {needed['hosts'] or 'no number of'} load "
             f"host{'s' if needed['hosts'] != 1 else ''} like the slowest measured ({rate(slowest)} tps), "
-            f"each at {found['usable_share']:.0%} of its ceiling at most"
+            f"each at {100 * found['usable_share']:.0f} % of its ceiling at most"
         )
 
 

@@ -77,7 +77,7 @@ def copy_memory(root: Path = ROOT) -> Facts:
         "reason": None,
         "threads": threads,
         "buffer_bytes": size,
-        "method": f"copy on {threads} thread(s), bytes read and written, best of {REPEATS}",
+        "method": f"copy, threads: {threads}, bytes read and written, best of {REPEATS}",
     }
 
 

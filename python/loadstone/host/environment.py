@@ -273,7 +273,7 @@ def _warn_load(facts: Facts) -> Warnings:
         return []
     return [
         (
-            f"The machine was busy before the run: load average {load:.1f} on {cores} core(s).",
+            f"The machine was busy before the run: load average {load:.1f}; number of cores: {cores}.",
             "Stop other work, and run again when the load is lower.",
         )
     ]

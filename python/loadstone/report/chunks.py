@@ -65,8 +65,10 @@ def chunks(summary: Summary) -> list[Chunk]:
     found: list[Chunk] = []
     for every in phases.values():
         size = _chunk_size(every)
-        for at in range(0, len(every), size):
-            found.append(_chunk(f"phase-{len(found)}", every[at : at + size], summary))
+        parts = [every[at : at + size] for at in range(0, len(every), size)]
+        for at, part in enumerate(parts, 1):
+            which = f" ({at} of {len(parts)})" if len(parts) > 1 else ""
+            found.append(_chunk(f"phase-{len(found)}", part, summary, which))
     return found
 
 
@@ -110,13 +112,13 @@ def series_label(phase: PhaseFigures, groups: Sequence[Group], summary: Summary)
     return " · ".join(part for part in parts if part)
 
 
-def _chunk(identity: str, groups: Sequence[Group], summary: Summary) -> Chunk:
+def _chunk(identity: str, groups: Sequence[Group], summary: Summary, which: str) -> Chunk:
     first = groups[0]
     return Chunk(
         id=identity,
         scenario=first.scenario,
         phase=first.id,
-        title=phase_title(first, summary),
+        title=f"{phase_title(first, summary)}{which}",
         groups=groups,
         members=[_member(typical(group, summary), groups, summary) for group in groups],
     )

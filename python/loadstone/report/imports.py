@@ -102,7 +102,14 @@ def imports_block(identity: str, entry: Imports, names: Mapping[str, str], summa
         published=_published_sizes(entry.published),
         of_values=any(size.figures.plain_of == "values" for size in sizes),
         sources=sources(summary.scenarios) if published else [],
-        published_notes=notes_of(published),
+        published_notes=[
+            *(
+                note
+                for title, same in loads.items()
+                for note in notes_of([f for one in same for f in one.figures.published], title)
+            ),
+            *notes_of(entry.published, "size"),
+        ],
     )
 
 

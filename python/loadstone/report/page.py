@@ -43,6 +43,7 @@ MORE_FILTERS = (
     "decimal_size",
     "about_rate",
     "known",
+    "word",
 )
 
 __all__ = ["assets", "environment", "headline_json", "render", "summary_table", "write_report"]

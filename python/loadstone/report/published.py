@@ -58,14 +58,18 @@ def system_of(figure: Published | Compared) -> str:
     return figure.system or PUBLISHED
 
 
-def notes_of(figures: Iterable[Published | Compared]) -> list[str]:
-    """Return what was said beside published figures, each note once with its systems."""
+def notes_of(figures: Iterable[Published | Compared], of: str = "") -> list[str]:
+    """Return what was said beside published figures, each note once with its systems.
+
+    `of` is what the figures are of, where notes on several things are listed together.
+    """
     said: dict[str, list[str]] = {}
     for figure in figures:
         system = system_of(figure)
         if figure.note and system not in said.setdefault(figure.note, []):
             said[figure.note].append(system)
-    return [f"{', '.join(whose)}: {note}" for note, whose in said.items()]
+    place = f"{of}, " if of else ""
+    return [f"{place}{', '.join(whose)}: {note}" for note, whose in said.items()]
 
 
 def systems(

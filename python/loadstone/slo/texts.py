@@ -117,8 +117,8 @@ def is_ours(document: Slo) -> bool:
 def _top(document: Slo) -> str:
     if is_ours(document):
         return (
-            f"the highest load that Loadstone drives from here without being the limit ({USABLE:.0%} of its "
-            "ceiling): use more threads or another machine"
+            f"the highest load that Loadstone drives from here without being the limit "
+            f"({100 * USABLE:.0f} % of its ceiling): use more threads or another machine"
         )
     return (
         "twice the rate of the closed loop: no queue that would break the limit builds up in trials of this "

@@ -280,7 +280,7 @@ def _sweep_row(group: Group, swept: Sequence[str], phases: Sequence[PhaseFigures
     values = [group.variant.get(name) for name in swept]
     return SweepRow(
         values=values,
-        value=" · ".join(str(value) for value in values),
+        value=" · ".join(_as_given(value) for value in values),
         rate=headline_of(group),
         p99_ns=next((p.value_ns for p in group.percentiles if p.percentile == P99), None),
         table_bytes=table_bytes,
@@ -290,6 +290,11 @@ def _sweep_row(group: Group, swept: Sequence[str], phases: Sequence[PhaseFigures
         wal_bytes_per_row=per_unit and (per_unit.wal_bytes_per_row or per_unit.wal_bytes_per_transaction),
         ratio=None,
     )
+
+
+def _as_given(value: Value) -> str:
+    """Return a parameter's value as a user writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _look(phase: PhaseFigures) -> StoredFigures | None:

@@ -57,7 +57,11 @@ def _complete(summary: Summary) -> Verdict:
     if state == "complete" and outages:
         return _entry(question, "warning", "With outages", outages[0])
     if state == "complete":
-        detail = f"{skipped} phase(s) skipped, with reasons below" if skipped else "every planned phase ran"
+        detail = (
+            f"{skipped} phase{'s' if skipped > 1 else ''} skipped, with reasons below"
+            if skipped
+            else "every planned phase ran"
+        )
         return _entry(question, "good", "Complete", detail)
     words = {"running": "Still running", "failed": "Failed"}
     level = "bad" if state == "failed" else "warning"
@@ -109,11 +113,14 @@ def _client(summary: Summary) -> Verdict:
     shares = [t.client_share for e in summary.plain_queries for t in e.targets if t.client_share is not None]
     if busiest is None and shares:
         return _entry(
-            question, "good", "No", f"it used at most {max(shares):.0%} of the CPU time while queries ran"
+            question,
+            "good",
+            "No",
+            f"it used at most {100 * max(shares):.0f} % of the CPU time while queries ran",
         )
     if busiest is None:
         return _entry(question, "unknown", "Unknown", "the client's CPU was not recorded")
-    return _entry(question, "good", "No", f"its threads were busy at most {busiest:.0%}")
+    return _entry(question, "good", "No", f"its threads were busy at most {100 * busiest:.0f} %")
 
 
 def _phases(warnings: Sequence[Warning]) -> str:

@@ -195,7 +195,7 @@ def sweep(section: str, table: Sweep, *, stored: bool) -> list[Chart]:
             f"{section}-rate",
             f"{_RATES.get(word, 'Throughput')} by {table.parameter}",
             (table.parameter, word),
-            [(value, rate.value, rate.low, rate.high, formats.rate(rate.value)) for value, rate in rows],
+            [(value, rate.value, rate.low, rate.high, formats.stated(rate)) for value, rate in rows],
             "var(--series-1)",
         )
     ]

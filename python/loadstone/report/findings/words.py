@@ -54,7 +54,9 @@ def is_asked(entry: Titled, scenario: str | None, asked: PlannedFinding) -> bool
 def kept_its_rate(summary: Summary, group: Group) -> bool:
     """Whether a group had a given rate and kept it: then its rate says nothing of the server."""
     wanted = {(group.target, folder) for folder in group.phases}
-    paces = [phase.drive.pace for phase in summary.phases if phase.drive and (phase.target, phase.folder) in wanted]
+    paces = [
+        phase.drive.pace for phase in summary.phases if phase.drive and (phase.target, phase.folder) in wanted
+    ]
     rates = [pace.rate_per_s for pace in paces if pace and isinstance(pace.rate_per_s, int | float)]
     return bool(rates and group.tps and (group.tps.value or 0) >= KEPT * min(rates))
 

@@ -83,7 +83,7 @@ def _is_at_limit(host: HostFigures) -> bool:
 
 def _load(host: HostFigures) -> str:
     if host.cpu is not None and host.cpu >= HOST_BUSY:
-        return f"its driver threads were busy {host.cpu:.0%} of the time"
+        return f"its driver threads were busy {100 * host.cpu:.0f} % of the time"
     return f"{host.tps or 0:,.0f} of {host.ceiling_tps or 0:,.0f} tps"
 
 

@@ -56,7 +56,7 @@ def rows_were_the_limit(phase: PhaseFigures) -> Warning | None:
         return None
     return warning(
         "Generating rows may have been the limit: the connections waited for rows "
-        f"{min(1.0, starved):.0%} of the time.",
+        f"{100 * min(1.0, starved):.0f} % of the time.",
         "Use fewer connections, load rows from files that `loadstone generate` wrote, or drive the load "
         "from another machine: the server may be able to load more.",
     )
@@ -99,7 +99,7 @@ def client_used_more(steps: Sequence[StepFigures]) -> Warning | None:
         return None
     return warning(
         f"Loadstone used more CPU than the server in {len(ours)} of {len(steps)} steps ({named(ours)}; "
-        f"up to {max(shares.values()):.0%} of the CPU time of both): on one machine that slows the "
+        f"up to {100 * max(shares.values()):.0f} % of the CPU time of both): on one machine that slows the "
         "server down.",
         "Send rows in binary form (method copy_binary), or drive the load from another machine.",
     )

@@ -207,8 +207,8 @@ def client_was_the_limit(driven: Driven) -> Warning | None:
     if used is None or used < CLIENT_BUSY:
         return None
     return warning(
-        f"Loadstone itself was the limit: its {drive.threads or 1} driver thread(s) were busy "
-        f"{used:.0%} of the time.",
+        f"Loadstone itself was the limit: its driver threads ({drive.threads or 1}) were busy "
+        f"{100 * used:.0f} % of the time.",
         "Use more threads (--set threads=N) or drive the load from another machine.",
     )
 
@@ -235,7 +235,7 @@ def near_ceiling(driven: Driven) -> Warning | None:
     if not top or not tps or tps < CEILING_SHARE * top:
         return None
     return warning(
-        f"Loadstone may have been the limit: {tps:,.0f} tps is {tps / top:.0%} of the "
+        f"Loadstone may have been the limit: {tps:,.0f} tps is {100 * (tps / top):.0f} % of the "
         f"{top:,.0f} tps it reaches here against a server that answers at once.",
         "Drive the load from another machine or with more threads, and calibrate there.",
     )
@@ -285,8 +285,8 @@ def machine_was_busy(driven: Driven) -> Warning | None:
     if other < OTHER_BUSY and steal < STEAL:
         return None
     return warning(
-        f"The machine was busy with something else: {other:.0%} of its CPU went neither to the "
-        f"server nor to Loadstone, and {steal:.0%} was stolen by the hypervisor.",
+        f"The machine was busy with something else: {100 * other:.0f} % of its CPU went neither to the "
+        f"server nor to Loadstone, and {100 * steal:.0f} % was stolen by the hypervisor.",
         "Stop other programs, or use a machine that is not shared, and run again.",
     )
 
@@ -302,8 +302,12 @@ def unsteady(driven: Driven) -> Warning | None:
         return None
     checkpoints = phase.usage.checkpoints if phase.usage else 0
     direction = "fell" if found.change < 0 else "rose"
-    inside = f"; {checkpoints} checkpoint(s) began inside the phase" if checkpoints else ""
-    moved = f"it {direction} by {abs(found.change):.0%} from the first to the last third"
+    inside = (
+        f"; {checkpoints} checkpoint{'s' if checkpoints > 1 else ''} began inside the phase"
+        if checkpoints
+        else ""
+    )
+    moved = f"it {direction} by {100 * abs(found.change):.0f} % from the first to the last third"
     return warning(
         f"Throughput was not steady: {moved}{inside}.",
         "Warm up and measure for longer (several checkpoint intervals), and look at the chart of "

@@ -117,7 +117,8 @@ def client_worked_between_queries(asked: OnTarget) -> Warning | None:
     if share is None or share < SHARE_BETWEEN_QUERIES:
         return None
     return warning(
-        f"Loadstone itself used {share:.0%} of the CPU time that it and the server used during the queries.",
+        f"Loadstone itself used {100 * share:.0f} % of the CPU time that it and the server used during the "
+        "queries.",
         "Times of short queries include some of it. If they matter, drive from another machine, or "
         "compare the longer queries.",
     )
