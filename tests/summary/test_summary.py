@@ -10,12 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from support.run_folders import NS, Phase, Run, Target, bucket_indexes, build, encode, kill, write
-from support.summaries import summarise, write_summary
+from support.summaries import part, summarise, write_summary
 
 from loadstone.errors import LoadstoneError
+from loadstone.results.documents.phase import BeforeAfter, Relation, Sizes
+from loadstone.results.documents.summary import DriveFigures
+from loadstone.summary import document
 from loadstone.summary.histograms import Histogram, bucket_floor_ns, bucket_top_ns, read_log
+from loadstone.summary.run_files import read_run
+from loadstone.summary.sizes import summarise_sizes
 from loadstone.summary.statistics import Interval, batch_means, drift, ratio_interval
+from loadstone.summary.warnings import judge_phase
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -277,6 +284,29 @@ def test_each_situation_has_its_warning_and_says_what_to_do(
     assert expected not in healthy
     assert expected in kinds(summary)
     assert all(warning["hint"] for warning in summary["warnings"])
+
+
+@pytest.mark.parametrize(("in_process", "warned"), [(True, True), (False, False)])
+def test_others_are_known_beside_an_engine_in_our_process(
+    tmp_path: Path, *, in_process: bool, warned: bool
+) -> None:
+    folder = build(tmp_path / "run", Run())
+    (phase,) = document.summarise(folder).phases
+    assert phase.usage
+    usage = replace(phase.usage, cpu_server=None, cpu_other=0.4)
+    found = judge_phase(replace(phase, usage=usage), read_run(folder).calibration, in_process=in_process)
+    assert ("MachineWasBusy" in {one.kind for one in found}) == warned
+
+
+def test_a_table_that_did_not_grow_has_no_bytes_by_row() -> None:
+    held = [Relation("flights", "table", "flights", 1_835_008)]
+    again = BeforeAfter(Sizes(relations=held), Sizes(relations=held))
+    drive = part(DriveFigures, {"counts": {"done": 4}, "warmup_counts": {"done": 0}})
+    found = summarise_sizes(again, drive, 20_000)
+    assert found
+    assert found.per_unit
+    assert found.per_unit.table_bytes_per_row is None
+    assert found.per_unit.index_bytes_per_row == 0, "there is none"
 
 
 def test_what_the_run_warned_of_is_told_once(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from support.flights_folders import DUCK, PG, ROWS, Flights, flights
 from support.summaries import part, summarise
 from support.table_load_folders import _rewrite
 
+from loadstone.report.concurrency import verdict_words
 from loadstone.results.documents.summary import Concurrency, Group, Imports, PhaseFigures, WidthPoint
 from loadstone.summary.scaling.concurrency import judge_width, summarise_concurrency
 from loadstone.summary.warnings import judge_imports, judge_widths
@@ -53,6 +54,18 @@ def test_our_own_cpu_time_is_the_engines_only_where_it_works_in_our_process() ->
     found = judge_width([part(WidthPoint, few), part(WidthPoint, many)], in_process=True)
     assert found
     assert found.cpu_alone == 0.95
+
+
+def test_nothing_is_said_of_queries_where_other_programs_filled_the_machine() -> None:
+    few, many = point(1, 656, 1.41, None, 0.50), point(4, 701, 5.27, None, 0.60)
+    assert kind(few, {**many, "cpu_others": 0.40}, in_process=True) == ("shared", False)
+    assert kind(few, {**many, "cpu_others": 0.15}, in_process=True) == ("serialises", True)
+    found = judge_width(
+        [part(WidthPoint, few), part(WidthPoint, {**many, "cpu_others": 0.4})], in_process=True
+    )
+    words = verdict_words("DuckDB", found)
+    assert "serialises" not in words
+    assert "Other programs used 40 % of the machine's CPU" in words
 
 
 def widths(done: int, clients: int, qps: float, mean_ms: float) -> list[Concurrency]:

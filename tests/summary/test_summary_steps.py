@@ -51,6 +51,16 @@ def test_each_step_has_its_figures(summary: dict[str, Any]) -> None:
     assert [point["step"] for point in steps["points"] if point["checkpoints"]] == [8, 17, 26, 35]
 
 
+def test_rows_that_are_only_in_the_log_yet_have_no_size(tmp_path: Path) -> None:
+    folder = index_import(tmp_path / "run")
+    rewrite_steps(
+        folder, lambda lines: [line | {"sizes": {**line["sizes"], "table_bytes": 0}} for line in lines]
+    )
+    loads = [phase["load"] for phase in summarise(folder)["phases"] if phase["load"]]
+    assert loads
+    assert all(load["table_bytes_per_row"] != 0 for load in loads)
+
+
 @pytest.mark.parametrize("indexes", list(KNEES))
 def test_the_knee_is_where_the_steps_slow_down(summary: dict[str, Any], indexes: str) -> None:
     knee, at = steps_of(summary, indexes)["knee"], KNEES[indexes]

@@ -185,6 +185,11 @@ def verdict_words(target: str, found: WidthVerdict | None) -> str:
             f"{target} does not scale: one query already fills the machine ({share} of its CPU); "
             f"{width}, {more}{slower}."
         )
+    if found.kind == "shared":
+        return (
+            f"{target}: {width}, {more}{slower}. Other programs used {formats.percent(found.cpu_others)} of "
+            "the machine's CPU, so this does not show whether queries wait for each other."
+        )
     if not found.serialises:
         return f"{target}: {width}, {more}{slower}."
     room = " although the machine is not fully used" if found.cpu_alone is not None else ""
@@ -208,7 +213,7 @@ def _charts(identity: str, targets: Sequence[WidthRows], published: Sequence[Pub
     found = []
     if any(y for line in qps for y in line.y):
         found.append(
-            _chart(f"{identity}-qps", "Queries a second by clients", qps, (across, linear("1/s", qps)))
+            _chart(f"{identity}-qps", "Queries a second by clients", qps, (across, linear("queries/s", qps)))
         )
     positive = [y for line in mean for y in line.y if y]
     if positive:

@@ -95,7 +95,7 @@ def _summarise(folder: Path, verification: Verification | None = None) -> Summar
         for phase_files in target.phases:
             phase = _phase(phase_files, target, files, origin_ns)
             phases.append(phase)
-            warnings += judge_phase(phase, files.calibration)
+            warnings += judge_phase(phase, files.calibration, in_process=bool(target.target.in_process))
     warnings += judge_disks(files, phases)
     groups = _groups(files, phases)
     grids = summarise_grids(groups, phases)

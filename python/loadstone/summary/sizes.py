@@ -73,9 +73,16 @@ def _per_unit(
     return PerUnit(
         wal_bytes_per_transaction=None if wal is None else wal / done,
         wal_bytes_per_row=wal / rows if rows and wal is not None else None,
-        table_bytes_per_row=kinds.table.growth / rows if rows else None,
-        index_bytes_per_row=kinds.index.growth / rows if rows else None,
+        table_bytes_per_row=_each(kinds.table, rows),
+        index_bytes_per_row=_each(kinds.index, rows),
     )
+
+
+def _each(kind: KindGrowth, rows: int | None) -> float | None:
+    """Return the growth by a row; None where relations did not grow: pages or an older table had room."""
+    if not rows or (kind.after and kind.growth <= 0):
+        return None
+    return kind.growth / rows
 
 
 def _kind_bytes(sizes: Sizes, kind: str) -> float:

@@ -56,9 +56,12 @@ def stepped_rate(lines: Sequence[Step]) -> tuple[float, list[float]] | None:
 
 
 def costs_per_row(steps: StepsFigures, found: PerUnit) -> PerUnit:
-    """Return what a row came to, by the steps: the database may have held an older table before."""
+    """Return what a row came to, by the steps: the database may have held an older table before.
+
+    No byte at all means that the rows are not in the engine's files yet, only in its log.
+    """
     done = [point for point in steps.points if point.state == "complete"]
-    known = [point for point in done if point.table_bytes is not None]
+    known = [point for point in done if point.table_bytes]
     costs = msgspec.structs.replace(found)
     if known and (rows := known[-1].rows_before + known[-1].rows):
         costs.table_bytes_per_row = _over(known[-1].table_bytes, rows)

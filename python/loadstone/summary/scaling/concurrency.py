@@ -19,7 +19,13 @@ from loadstone.summary.intervals import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from loadstone.results.documents.summary import ConcurrentQueriesFigures, Group, PhaseFigures, Variant
+    from loadstone.results.documents.summary import (
+        ConcurrentQueriesFigures,
+        Group,
+        PhaseFigures,
+        Usage,
+        Variant,
+    )
 
 OVER = "clients"
 FLAT = 1.2
@@ -28,6 +34,8 @@ IN_PROPORTION = 0.7
 """Growth of the latency over growth of the clients, from which clients wait for each other."""
 WHOLE_MACHINE = 1 / FLAT
 """Share of the machine from which one query alone leaves room for flat throughput only."""
+OTHER_BUSY = 0.10
+"""Share of the machine from which on others count: as where a warning says that it was busy."""
 IN_FLIGHT = 0.85
 """Queries in flight over clients, under which the clients did something else between answers."""
 
@@ -50,7 +58,7 @@ def summarise_concurrency(
             identity = json.dumps([group.scenario, group.id, variant], sort_keys=True)
             heads.setdefault(identity, (group, variant, plain_queries))
             points = found.setdefault(identity, {}).setdefault(group.target, [])
-            points.append(_point(group, members))
+            points.append(_point(group, members, in_process=group.target in in_process))
     return [_entry(heads[identity], targets, groups, in_process) for identity, targets in found.items()]
 
 
@@ -90,7 +98,7 @@ def _entry(
     )
 
 
-def _point(group: Group, members: Sequence[PhaseFigures]) -> WidthPoint:
+def _point(group: Group, members: Sequence[PhaseFigures], *, in_process: bool) -> WidthPoint:
     percentiles = {entry.percentile: entry.value_ns for entry in group.percentiles}
     drives = [member.drive for member in members if member.drive]
     in_flight = _in_flight(group)
@@ -110,11 +118,19 @@ def _point(group: Group, members: Sequence[PhaseFigures]) -> WidthPoint:
         energy_j=_energy_each(members),
         cpu_server=_mean([usage.cpu_server for usage in used]),
         cpu_client=_mean([usage.cpu_client for usage in used]),
+        cpu_others=_mean([_of_others(usage, in_process=in_process) for usage in used]),
         server_rss_bytes=_mean([usage.server_rss_bytes for usage in used]),
         client_rss_bytes=_mean([usage.client_rss_bytes for usage in used]),
         gpu_utilisation=_mean([usage.gpu_utilisation for usage in used]),
         gpu_memory_bytes=_mean([usage.gpu_memory_bytes for usage in used]),
     )
+
+
+def _of_others(usage: Usage, *, in_process: bool) -> float | None:
+    """Return the share of the machine that neither server nor client used; None where that is not known."""
+    if usage.cpu_other is None or (usage.cpu_server is None and not in_process):
+        return None
+    return usage.cpu_other + (usage.cpu_steal or 0.0)
 
 
 def _in_flight(group: Group) -> float | None:
@@ -134,9 +150,9 @@ def _busy_between(group: Group, in_flight: float | None) -> bool:
 def judge_width(points: Sequence[WidthPoint], *, in_process: bool = False) -> WidthVerdict | None:
     """Say what more clients brought; None where that cannot be told.
 
-    Throughput that stays flat while latency grows about as the clients do has two reasons: one query alone
-    fills the machine (it does not scale), or queries wait for each other (the engine serialises). The CPU
-    time of an engine in our process is counted as ours.
+    Throughput that stays flat while latency grows about as the clients do has three reasons: one query alone
+    fills the machine (it does not scale), other programs take what it leaves (nobody can tell), or queries
+    wait for each other (the engine serialises). The CPU time of an engine in our process is counted as ours.
     """
     known = [
         (point, int(point.clients), point.qps.value)
@@ -152,17 +168,27 @@ def judge_width(points: Sequence[WidthPoint], *, in_process: bool = False) -> Wi
     waits = more <= FLAT and slower is not None and slower >= IN_PROPORTION * wider
     alone = few.cpu_client if in_process else few.cpu_server
     full = waits and (alone or 0.0) >= WHOLE_MACHINE
+    shared = waits and not full and _is_crowded(many)
     flat = "flat" if more <= FLAT else "scales"
+    kind = "fills_machine" if full else "shared" if shared else "serialises" if waits else flat
     return WidthVerdict(
-        kind="fills_machine" if full else "serialises" if waits else flat,
-        serialises=waits and not full,
+        kind=kind,
+        serialises=kind == "serialises",
         fills_machine=full,
         from_clients=fewest,
         to_clients=most,
         qps_ratio=more,
         latency_ratio=slower,
         cpu_alone=alone,
+        cpu_others=many.cpu_others,
     )
+
+
+def _is_crowded(point: WidthPoint) -> bool:
+    """Whether other programs used so much of the machine that more queries at once had no room."""
+    others = point.cpu_others or 0.0
+    ours = (point.cpu_server or 0.0) + (point.cpu_client or 0.0)
+    return others >= OTHER_BUSY and ours + others >= WHOLE_MACHINE
 
 
 def _energy_each(members: Sequence[PhaseFigures]) -> float | None:

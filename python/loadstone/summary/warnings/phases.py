@@ -41,6 +41,8 @@ class Driven:
     phase: PhaseFigures
     drive: DriveFigures
     calibration: Calibration
+    in_process: bool = False
+    """Whether the engine works in our own process."""
 
 
 of_check: Warnings[Check] = Warnings()
@@ -49,8 +51,10 @@ of_loss: Warnings[str] = Warnings()
 of_drive: Warnings[Driven] = Warnings()
 
 
-def judge_phase(phase: PhaseFigures, calibration: Calibration) -> Iterator[Warning]:
-    """Say what holds for one phase on one target."""
+def judge_phase(
+    phase: PhaseFigures, calibration: Calibration, *, in_process: bool = False
+) -> Iterator[Warning]:
+    """Say what holds for one phase on one target; `in_process`: its engine works in our own process."""
     where = phase.target, phase.folder
     for check in phase.checks:
         yield from of_check.of(check, *where)
@@ -61,7 +65,7 @@ def judge_phase(phase: PhaseFigures, calibration: Calibration) -> Iterator[Warni
     if phase.state == "complete":  # else the reason says so
         for text in drive.losses:
             yield from of_loss.of(text, *where)
-    yield from of_drive.of(Driven(phase, drive, calibration), *where)
+    yield from of_drive.of(Driven(phase, drive, calibration, in_process), *where)
     if phase.hosts:
         yield from of_hosts.of(phase.hosts, *where)
     yield from judge_load(phase)
@@ -280,7 +284,8 @@ def machine_was_busy(driven: Driven) -> Warning | None:
     if usage is None:
         return None
     # Without the server's own share (a remote one, or one of another user) "other" would blame the server.
-    other = (usage.cpu_other or 0.0) if usage.cpu_server is not None else 0.0
+    known = usage.cpu_server is not None or driven.in_process
+    other = (usage.cpu_other or 0.0) if known else 0.0
     steal = usage.cpu_steal or 0.0
     if other < OTHER_BUSY and steal < STEAL:
         return None

@@ -150,12 +150,13 @@ class WidthPoint(Figures, kw_only=True):
     client_rss_bytes: Bytes | None
     gpu_utilisation: Share | None
     gpu_memory_bytes: Bytes | None
+    cpu_others: Annotated[Share | None, Meta(description="of other programs and the hypervisor")] = None
 
 
 class WidthVerdict(Figures, kw_only=True):
     """What more clients brought."""
 
-    kind: Annotated[str, Meta(description="fills_machine, serialises, flat or scales")]
+    kind: Annotated[str, Meta(description="fills_machine, shared, serialises, flat or scales")]
     serialises: bool
     fills_machine: bool
     from_clients: int
@@ -163,6 +164,7 @@ class WidthVerdict(Figures, kw_only=True):
     qps_ratio: Figure
     latency_ratio: Figure | None
     cpu_alone: Share | None
+    cpu_others: Annotated[Share | None, Meta(description="with the most clients")] = None
 
 
 class WidthTarget(Figures, kw_only=True):
