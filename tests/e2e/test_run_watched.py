@@ -51,7 +51,7 @@ def test_an_exporter_that_goes_away_leaves_a_gap_that_is_said(sandbox: Sandbox, 
     with exposition("") as served:
         served.replies = moving
         running = sandbox.begin(sandbox.inserts(6), "--target", database.url, "--watch", served.url)
-        running.wait_for_words("phases, about")
+        running.wait_for_words(" phases, ")
         served.wait_for_requests(len(served.asked) + 1)
         served.replies = lambda: Reply(503)
         served.wait_for_requests(len(served.asked) + 1)  # the next one comes after a second

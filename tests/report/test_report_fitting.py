@@ -19,6 +19,8 @@ from support.summaries import summarise, summary_table
 from loadstone.report.fitted import Fitted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
 WIDE = 500
@@ -59,6 +61,26 @@ def test_what_is_left_out_is_told(summaries: list[dict[str, Any]], width: int, l
     assert ("a wider terminal also shows" in shown) == bool(left_out)
     for head in left_out:
         assert head in shown.partition("a wider terminal")[2]
+
+
+def test_a_target_keeps_its_name_on_one_line() -> None:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("Phase")
+    table.add_column("Target")
+    table.add_column("Rate", no_wrap=True)
+    table.add_row("Load with and without each index", "PostgreSQL 18.6", "316,000 rows/s")
+    assert "PostgreSQL 18.6" in printed(Fitted(table), 50)
+
+
+def test_what_speaks_against_the_figures_is_printed_beside_them(tmp_path: Path) -> None:
+    good = printed(summary_table(summarise(build(tmp_path / "good", Run()))), 120)
+    assert "Before you use these figures" not in good
+    busy = Run(phases=(Phase(client_busy=0.9), Phase(id="second", client_busy=0.9)))
+    text = " ".join(printed(summary_table(summarise(build(tmp_path / "busy", busy))), 120).split())
+    words = text.partition("Before you use these figures")[2]
+    assert "- Was the client the limit? Yes: in 2 phases; see warnings" in words
+    assert "- Loadstone itself was the limit: " in words
+    assert "(in 2 places)" in words
 
 
 FIGURES = st.integers(0, 10**9).map("{:,} tps".format)

@@ -234,7 +234,9 @@ class Live(Quiet):
         self._labels = {target.id: target.label for target in plan.targets}
         phases = sum(1 for target in plan.targets for phase in target.phases if phase.skip is None)
         seconds = estimated_seconds(plan)
-        self._print(f"[dim]{phases} phases, about {seconds:.0f} s[/]")
+        # What ends by a number of transactions, or by its rows, is not known beforehand: seconds at best.
+        length = f"about {seconds:.0f} s of measuring" if seconds >= 1 else "seconds each"
+        self._print(f"[dim]{phases} phases, {length}[/]")
         self._task = self._progress.add_task("", total=phases, figures="")
 
     def began(self, target: str, phase: PlannedPhase) -> None:

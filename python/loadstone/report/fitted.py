@@ -67,8 +67,9 @@ class Fitted:
         room = options.max_width - Measurement.get(console, boundless, _table(old, shown, least)).minimum
         if room < 0:
             return None
-        for place, most in enumerate(wide):
-            more = min(room, most.maximum - least[place])
+        # The names that lack least first: a target's name stays on a line, and a phase's title takes two.
+        for place in sorted(range(len(wide)), key=lambda place: wide[place].maximum - least[place]):
+            more = min(room, wide[place].maximum - least[place])
             least[place] += more
             room -= more
         return _table(old, shown, least)

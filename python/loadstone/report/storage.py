@@ -44,6 +44,8 @@ KINDS = (
 MOST_BARS = 14
 """Of one chart; more are shared out among several."""
 LABEL_LIMIT, LETTER_WIDTH = 170, 7
+ROOM = 1.6
+"""Length of the axis over the longest bar: the figure behind it is not cut off on a phone, either."""
 """In pixels: of a bar's label at most, and of a letter of it."""
 
 
@@ -261,7 +263,7 @@ def _stacks(
             "y_extent": extent,
             "y_limit": max(LABEL_LIMIT, extent),
             "x_title": unit,
-            "x_max": max(row.end for row in rows) * 1.3,
+            "x_max": max(row.end for row in rows) * ROOM,
             "series": [kind.label for _, kind in drawn],
             "colours": [kind.colour for _, kind in drawn],
         },

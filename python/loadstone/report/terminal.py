@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _BUILT = ("Index build", "Rate with indexes")
+_WARNINGS = 5
+"""Kinds of warnings that are printed; the report has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ def summary_table(figures: Summary) -> RenderableType:
     held = _storage(summary)
     more = [*plain_queries_table(summary, target_names(summary)), *steps, *([held] if held else [])]
     more += [_finding(finding) for finding in findings(summary)]
+    more += _cautions(summary)
     if not summary.groups and more:
         return Group(*more)
     return Group(_rates(summary), *more) if more else _rates(summary)
@@ -70,6 +73,24 @@ def _finding(finding: Finding) -> Text:
     if finding.next_step:
         lines.append(Text(f"  {finding.next_step}", style="dim"))
     return Text("\n").join([*lines, Text()])
+
+
+def _cautions(summary: Summary) -> list[Text]:
+    """Return what is to be known before the figures are used: answers that are not good, and warnings."""
+    lines = [f"{v.question} {v.answer}: {v.detail}" for v in summary.verdict if v.level != "good"]
+    kinds: dict[str, list[str]] = {}
+    for warning in summary.warnings:
+        if warning.level != "info":
+            kinds.setdefault(warning.kind, []).append(warning.message)
+    for messages in [*kinds.values()][:_WARNINGS]:
+        where = f" (in {len(messages)} places)" if len(messages) > 1 else ""
+        lines.append(f"{messages[0]}{where}")
+    if (left := len(kinds) - _WARNINGS) > 0:
+        lines.append(f"{left} more kind{'' if left == 1 else 's'} of warning: see the report.")
+    if not lines:
+        return []
+    head = Text("Before you use these figures", style="bold yellow")
+    return [Text("\n").join([head, *(Text(f"- {line}") for line in lines), Text()])]
 
 
 def _rates(summary: Summary) -> Fitted:
@@ -241,7 +262,7 @@ def _built(row: HeadlineRow) -> list[Text]:
         indexes_s, rows_per_s = row.built.indexes_s, row.built.rows_per_s
     else:
         indexes_s, rows_per_s = None, row.rate.value if row.rate else None
-    rate = f"{formats.rate(rows_per_s)} {row.unit}"
+    rate = f"{formats.rate(rows_per_s) if row.built else formats.stated(row.rate)} {row.unit}"
     return [Text(formats.duration(indexes_s)), Text(rate, style="bold")]
 
 
