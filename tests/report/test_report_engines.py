@@ -127,6 +127,18 @@ def test_notes_of_published_figures_stand_below_the_table(html: str) -> None:
     assert notes_of([*published, Published("tps", note="")]) == ["A, B: x"]
 
 
+def test_notes_of_imports_name_the_import_and_say_nothing_twice(summary: dict[str, Any], html: str) -> None:
+    notes = [f["note"] for load in summary["imports"][0]["loads"] for f in load["published"] if f["note"]]
+    assert notes
+    (below,) = re.findall(
+        r"About the published figures: (.*?)</p>", html.split("Imports of 10 M rows each", 1)[0]
+    )
+    for load in summary["imports"][0]["loads"]:
+        for figure in load["published"]:
+            assert not figure["note"] or f"{load['title']}" in below
+    assert not re.search(rf"size, [^;]*: {re.escape(notes[0])}", below)
+
+
 def entry(*points: dict[str, Any]) -> Concurrency:
     return part(Concurrency, {"targets": [{"target": "duckdb", "points": list(points)}]})
 

@@ -80,7 +80,7 @@ def test_what_speaks_against_the_figures_is_printed_beside_them(tmp_path: Path) 
     words = text.partition("Before you use these figures")[2]
     assert "- Was the client the limit? Yes: in 2 phases; see warnings" in words
     assert "- Loadstone itself was the limit: " in words
-    assert "(in 2 places)" in words
+    assert "(in 2 places)." in words
 
 
 FIGURES = st.integers(0, 10**9).map("{:,} tps".format)

@@ -271,9 +271,10 @@ def _warn_load(facts: Facts) -> Warnings:
     cores, load = facts["cpu"]["cores_usable"], facts["load"][0]
     if load <= max(0.5, _BUSY_SHARE * cores):
         return []
+    on = "1 core" if cores == 1 else f"{cores} cores"
     return [
         (
-            f"The machine was busy before the run: load average {load:.1f}; number of cores: {cores}.",
+            f"The machine was busy before the run: load average {load:.1f} on {on}.",
             "Stop other work, and run again when the load is lower.",
         )
     ]

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     )
 
 
+SIZES = ("table_bytes", "ratio")
+"""Published figures of a table on disk; the others of a scenario are rates."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImportRow:
     """An import on one target, by the target's name for people."""
@@ -108,7 +112,7 @@ def imports_block(identity: str, entry: Imports, names: Mapping[str, str], summa
                 for title, same in loads.items()
                 for note in notes_of([f for one in same for f in one.figures.published], title)
             ),
-            *notes_of(entry.published, "size"),
+            *notes_of([f for f in entry.published if f.metric in SIZES], "size"),
         ],
     )
 
@@ -123,7 +127,7 @@ def _published_sizes(figures: Sequence[Published]) -> list[PublishedSize]:
     """Return a row for each system: the size of its table and its compression."""
     rows: dict[str, PublishedSize] = {}
     for figure in figures:
-        if figure.metric in ("table_bytes", "ratio"):
+        if figure.metric in SIZES:
             system = system_of(figure)
             row = rows.setdefault(system, PublishedSize(system))
             if figure.metric == "ratio":

@@ -83,8 +83,8 @@ def _cautions(summary: Summary) -> list[Text]:
         if warning.level != "info":
             kinds.setdefault(warning.kind, []).append(warning.message)
     for messages in [*kinds.values()][:_WARNINGS]:
-        where = f" (in {len(messages)} places)" if len(messages) > 1 else ""
-        lines.append(f"{messages[0]}{where}")
+        where = f" (in {len(messages)} places)." if len(messages) > 1 else "."
+        lines.append(f"{messages[0].removesuffix('.')}{where}")
     if (left := len(kinds) - _WARNINGS) > 0:
         lines.append(f"{left} more kind{'' if left == 1 else 's'} of warning: see the report.")
     if not lines:

@@ -283,7 +283,7 @@ class DuckDB(LibraryEngine):
             found[0]["free_bytes"] = int(space["free_blocks"]) * block
             found[0]["allocated_bytes"] = allocated
             found[0]["shared_file"] = True
-            notes.append("free and allocated bytes are those of the whole file, including indexes and WAL")
+            notes.append("tables, indexes and WAL share one file: its free space is not that of a table")
         else:
             notes.append("free and allocated bytes cannot be divided by table: all tables share one file")
         return Storage(found, [*([refused] if refused else []), *notes])
