@@ -179,11 +179,11 @@ def test_what_a_target_cannot_do_is_skipped_in_words(scenario: Scenario) -> None
     poor = dataclasses.replace(TARGET, id="poor", capabilities=frozenset())
     plan = make_plan([scenario], [TARGET, able, old, poor], "tiny")
     assert [phase.skip for phase in phases(plan)] == [None] * 6
-    no_prewarm = "this server does not support extension pg_prewarm"
+    no_prewarm = "postgres does not support extension pg_prewarm on this server"
     assert [phase.skip for phase in phases(plan, 1)] == [None, no_prewarm, None, None, None, None]
     too_old = "needs server version 9.6 or newer; this server has 9.5"
     assert [phase.skip for phase in phases(plan, 2)] == [None, no_prewarm] + [too_old] * 4
-    assert phases(plan, 3)[5].skip == "this server does not support plpgsql and brin"
+    assert phases(plan, 3)[5].skip == "postgres does not support plpgsql and brin on this server"
     assert [p.key for p in phases(plan, 3)] == [p.key for p in phases(plan)]
 
 

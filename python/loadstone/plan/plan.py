@@ -357,8 +357,8 @@ def _why_not(target: PlanTarget, variant: _Variant) -> str | None:
         if (name in target.lacks if known is None else known.isdisjoint(name.split("|")))
     ]
     words = " and ".join(dict.fromkeys(_capability(name) for name in missing))
-    whose = target.engine_name if known is None or not target.wire else "this server"
-    return f"{whose} does not support {words}" if missing else None
+    where = " on this server" if known is not None and target.wire else ""
+    return f"{target.engine_name} does not support {words}{where}" if missing else None
 
 
 def _capability(name: str) -> str:
