@@ -16,6 +16,8 @@ CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overfl
     --config profile.release.package.loadstone-$(crate).$(choice)))
 # With the features that maturin asks for: others would compile most libraries again.
 ALL := --workspace --features pyo3/extension-module
+# More at a time than there are cores: most wait for timers and sockets.
+RUST_TESTS := RUST_TEST_THREADS=8 cargo test --quiet --release $(CHECKED) $(ALL)
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test quick explore check fmt bench fuzz wheel pgbench-tap clean
@@ -32,7 +34,7 @@ build: $(BIN)/loadstone  ## compile the core and install Loadstone into .venv
 
 test: build $(VENV)/.dev  ## every test: Rust and Python, against real servers and a real browser; the same examples each time
 	$(BIN)/python tests/support/browser.py
-	@PROPTEST_RNG_SEED=$(PROPERTY_SEED) cargo test --quiet --release $(CHECKED) $(ALL)
+	@PROPTEST_RNG_SEED=$(PROPERTY_SEED) $(RUST_TESTS)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20
 
 quick: build $(VENV)/.dev  ## most rules, and the quick Python tests, without a server or a browser
@@ -44,7 +46,7 @@ quick: build $(VENV)/.dev  ## most rules, and the quick Python tests, without a 
 	$(BIN)/python -m pytest --quick --quiet --numprocesses $(WORKERS) --dist worksteal
 
 explore: build $(VENV)/.dev  ## the property tests, Rust and Python, with new examples each time; not in CI
-	@cargo test --quiet --release $(CHECKED) $(ALL)
+	@$(RUST_TESTS)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m hypothesis --hypothesis-profile=explore
 
 check: build $(VENV)/.dev  ## every rule that a tool can check
