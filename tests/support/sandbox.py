@@ -60,7 +60,8 @@ scripts = ["{script}"]
 clients = 2
 {settings}
 """
-INSERT = "insert into t values (1);\n"
+INSERT = "\\sleep 2 ms\ninsert into t values (1);\n"
+"""Clients that pause leave the cores to other tests."""
 COUNTED = (
     'rows_per_transaction = 1\nrow_check = {{ count = "select count(*) from t" }}\nduration_s = {seconds}'
 )
