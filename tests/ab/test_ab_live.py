@@ -174,6 +174,8 @@ def test_time_that_is_too_short_leaves_it_undecided(sandbox: Sandbox) -> None:
         (["--max-time", "soon"], "is not a time above 0"),
         (["--matters", "0%"], "is not a percentage"),
         (["--save", "ab.pdf"], "the name must end in"),
+        (["--save", "nowhere/ab.html"], "is in a folder that does not exist"),
+        (["--accept", "known.toml"], "known.toml"),
         (["--max-blocks", "1"], "is not in the range"),
         (["--watch", "ssh://db1"], "the servers of trials are private ones on this machine"),
         (["--live-port", "8080"], "--live-port is the port of the page of --live"),

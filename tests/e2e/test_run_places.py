@@ -171,7 +171,8 @@ def test_ports_that_others_take_all_the_time_do_not_matter(sandbox: Sandbox) -> 
         (("--nonsense",), ("No such option", "--nonsense")),
         (("--setting", "port=5432"), ("Loadstone itself sets 'port'", "Loadstone itself sets")),
         (("no-such-scenario",), ("no-such-scenario", "iot-feed")),
-        (("iot-feed", "iot-feed"), ("is there twice", "--repeat")),
+        (("iot-feed", "iot-feed"), ("the scenario 'iot-feed' is there twice", "--repeat")),
+        (("postgres://me@host/db",), ("'postgres://me@host/db' is a target, not a scenario", "--target")),
     ],
 )
 def test_options_that_cannot_be_are_refused_with_a_mend(

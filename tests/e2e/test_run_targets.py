@@ -218,7 +218,7 @@ def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(sandbox: Sandbox,
 
 def test_the_folder_given_as_storage_is_looked_at_first(sandbox: Sandbox) -> None:
     missing = sandbox.measure(sandbox.inserts(), "--storage", Path("nowhere"))
-    refused(missing, "the storage 'nowhere' is not a folder", "mkdir -p")
+    refused(missing, "the storage 'nowhere' does not exist", "mkdir -p")
     (sandbox.storage / "mine").touch()
     full = sandbox.measure("own", "--storage", sandbox.storage)
     refused(full, "is not empty: it contains mine", "Use an empty folder")

@@ -267,9 +267,11 @@ def test_what_a_server_kept_in_a_tablespace_goes_with_it(child: StartChild, *, k
 
 
 def test_storage_that_cannot_serve_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(LoadstoneError, match="is not a folder"):
+    with pytest.raises(LoadstoneError, match="does not exist"):
         EmbeddedServer(ServerSpec(storage=tmp_path / "missing")).start()
     (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(LoadstoneError, match="is not a folder"):
+        EmbeddedServer(ServerSpec(storage=tmp_path / "thesis.txt")).start()
     with pytest.raises(LoadstoneError, match=r"not empty: it contains thesis\.txt"):
         EmbeddedServer(ServerSpec(storage=tmp_path)).start()
     assert (tmp_path / "thesis.txt").read_text() == "mine"

@@ -19,6 +19,7 @@ from loadstone.cli.comparisons import (
     form_option,
     forms_of,
     matters_option,
+    refuse_place,
     visible_document,
     write_form,
 )
@@ -198,12 +199,28 @@ def command(**given: Any) -> None:
     from loadstone.ab.setup import prepare
     from loadstone.cli import terminal
 
+    _read_before(given)
     with following(given, terminal.say) as figures:
         experiment = prepare(given, [*sys.argv[1:]], terminal.say, figures)
         experiment.run()
         code = _conclude(experiment, given)
         conclude(figures, code)
     sys.exit(int(code))
+
+
+def _read_before(given: dict[str, Any]) -> None:
+    """Read the accept list and check the files to be written: trials take hours, and these are used after.
+
+    Raises LoadstoneError.
+    """
+    from loadstone.compare.gate import read_accepted
+
+    if given["known"] is not None:
+        given["known"] = read_accepted(given["known"])
+    made = None if given["out"] is None else given["out"].absolute()
+    for path in given["files"]:
+        if path.absolute().parent != made:
+            refuse_place(path)
 
 
 def _conclude(experiment: Experiment, given: dict[str, Any]) -> ExitCode:

@@ -67,13 +67,14 @@ def command(**given: Any) -> None:
     """  # noqa: D301 - click's mark of lines to be kept
     from loadstone.cli.output import write_out
     from loadstone.compare.comparison import compare
-    from loadstone.compare.gate import exit_code
+    from loadstone.compare.gate import exit_code, read_accepted
     from loadstone.compare.sides import pairs_of
 
+    known = None if given["known"] is None else read_accepted(given["known"])
     pairs = pairs_of(given["runs"])
     document = compare(pairs, given["matters"], anyway=given["anyway"])
-    if given["known"] is not None:
-        accept_known(document, given["known"])
+    if known is not None:
+        accept_known(document, known)
     document = visible_document(document)
     forms = forms_of(document, pairs, every=given["every"])
     for path in given["pages"]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loadstone.compare.documents import Document
+    from loadstone.compare.gate import Accepted
     from loadstone.compare.page import Listing
     from loadstone.compare.sides import Pair
 
@@ -79,16 +80,16 @@ def files_given(_: click.Context, option: click.Parameter, paths: Sequence[Path]
     return tuple(paths)
 
 
-def accept_known(document: Document, path: Path) -> None:
+def accept_known(document: Document, known: Sequence[Accepted]) -> None:
     """Mark known regressions, and say which entries of the list ended or match nothing."""
     from datetime import date
 
     from loadstone.cli import terminal
-    from loadstone.compare.gate import accept, read_accepted
+    from loadstone.compare.gate import accept
     from loadstone.host.environment import read_clocks
 
     today = date.fromisoformat(read_clocks().started_at[:10])
-    for line in accept(document, read_accepted(path), today):
+    for line in accept(document, known, today):
         terminal.say(line)
 
 
@@ -157,7 +158,12 @@ def write_form(path: Path, text: str) -> None:
     from loadstone.results.json_files import write_atomic
     from loadstone.results.redact import redact
 
+    refuse_place(path)
+    write_atomic(path, redact(text))
+
+
+def refuse_place(path: Path) -> None:
+    """Raise LoadstoneError where no file can be: a folder is there, or its folder is missing."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise LoadstoneError(f"'{path}' {what}", "Name a file in a folder that exists.")
-    write_atomic(path, redact(text))

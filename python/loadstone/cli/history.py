@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loadstone.cli.comparisons import refuse_place
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def page(path: Path, out: Path) -> None:
     from loadstone.results.json_files import write_atomic
     from loadstone.results.redact import redact
 
-    _refuse_place(out)
+    refuse_place(out)
     lines, wrong = _read(path)
     write_atomic(out, redact(drawn(lines, blocks_of(lines), wrong, terminal.say)))
     terminal.say(str(out))
@@ -126,7 +127,7 @@ def _bencher(path: Path, run: str | None, out: Path | None) -> None:
     from loadstone.results.json_files import to_json, write_atomic
 
     if out is not None:
-        _refuse_place(out)
+        refuse_place(out)
     text = to_json(bencher(_read(path)[0], run), indent=1) + "\n"
     if out is None:
         write_out(text)
@@ -159,9 +160,3 @@ def _read(path: Path) -> tuple[Sequence[HistoryLine], Sequence[str]]:
     for words in wrong:
         terminal.say(f"left out: {words}")
     return lines, wrong
-
-
-def _refuse_place(path: Path) -> None:
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-        raise LoadstoneError(f"'{path}' {what}", "Name a file in a folder that exists.")

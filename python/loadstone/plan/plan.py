@@ -186,7 +186,7 @@ def _check_request(
     for what, ids in (("scenario", [s.id for s in scenarios]), ("target", [t.id for t in targets])):
         twice = sorted({name for name in ids if ids.count(name) > 1})
         if twice:
-            raise LoadstoneError(f"The {what} '{twice[0]}' is there twice", "Name each once; see --repeat.")
+            raise LoadstoneError(f"the {what} '{twice[0]}' is there twice", "Name each once; see --repeat.")
 
 
 def _settings(scenarios: Sequence[Scenario], size: str, overrides: Mapping[str, str]) -> dict[str, _Settings]:

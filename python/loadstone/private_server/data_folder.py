@@ -115,9 +115,13 @@ def check_storage(storage: Path, account: OsUser) -> None:
     """Refuse a storage folder that is missing, holds somebody's files, or that the server cannot write."""
     try:
         held = sorted(entry.name for entry in storage.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except NotADirectoryError:
         raise LoadstoneError(
-            f"the storage '{storage}' is not a folder", f"Create it first: mkdir -p {storage}"
+            f"the storage '{storage}' is not a folder", "Name an empty folder with --storage."
+        ) from None
+    except FileNotFoundError:
+        raise LoadstoneError(
+            f"the storage '{storage}' does not exist", f"Create it first: mkdir -p {storage}"
         ) from None
     except OSError as error:
         raise LoadstoneError(

@@ -114,6 +114,9 @@ def find_scenario(name: str) -> Scenario:
     builtin = builtin_scenarios()
     if name in builtin:
         return load_scenario(builtin[name])
+    if "://" in name:
+        # As text: a path would lose a slash, and look like a file that is missing.
+        raise LoadstoneError(f"'{name}' is a target, not a scenario", "Write --target before it.")
     folder = Path(name).expanduser()
     if folder.name == SCENARIO_FILE:
         folder = folder.parent
