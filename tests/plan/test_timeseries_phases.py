@@ -101,7 +101,9 @@ def test_what_cannot_be_is_refused_with_its_place(
 
 def test_a_target_that_offers_no_such_load_skips_it_in_words(tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO)
-    target = PlanTarget("d", "duckdb", "duckdb:", frozenset({"load", "load:arrow", "time series"}))
+    target = PlanTarget(
+        "d", "duckdb", "duckdb:", frozenset({"load", "load:arrow", "time series"}), wire=False
+    )
     load, ask = make_plan([load_scenario(tmp_path)], [target], "small").targets[0].phases
     assert load.skip == "duckdb does not support load insert"
     assert ask.skip == "duckdb does not support query"

@@ -73,7 +73,7 @@ def test_a_target_runs_the_files_of_its_dialect(folder: Path) -> None:
 def test_one_of_two_capabilities_is_enough(folder: Path) -> None:
     plan = planned(folder, target("pg", "plpgsql"), target("maria", "mysql"), target("duck", "sql"))
     assert [found.phases[0].skip for found in plan.targets] == [
-        None, None, "duck does not support plpgsql",
+        None, None, "duck does not support plpgsql on this server",
     ]  # fmt: skip
 
 
@@ -105,6 +105,9 @@ def test_each_skipped_phase_names_what_that_phase_needs() -> None:
         for found in plan.targets
     ]
     assert skipped == [
-        {0: None, 2: "maria does not support parallel query"},
-        {0: "duck does not support plpgsql", 2: "duck does not support plpgsql and parallel query"},
+        {0: None, 2: "maria does not support parallel query on this server"},
+        {
+            0: "duck does not support plpgsql on this server",
+            2: "duck does not support plpgsql and parallel query on this server",
+        },
     ]
