@@ -111,13 +111,30 @@ def test_a_twin_that_differs_makes_its_phase_invalid_and_no_other() -> None:
     assert "cannot compare" in str(next(row.reason for row in found.rows if row.phase == "insert"))
 
 
-def test_a_control_that_moves_makes_everything_invalid() -> None:
-    effects = {"B": {"insert": 0.9, "select": 1.0}}
+def test_a_control_that_moves_makes_invalid_what_it_may_explain() -> None:
+    effects = {"B": {"insert": 0.9, "select": 1.0, "update": 0.5}}
     found = analyse(blocks_of(effects, controls={"B": 1.1}), RULES, final=False)
-    assert verdicts(found) == {"insert": "invalid", "select": "invalid"}
+    assert verdicts(found) == {"insert": "invalid", "select": "invalid", "update": "worse"}
     assert [one.moved for one in found.controls] == [True, True]
+    low, high = found.controls[0].low, found.controls[0].high
+    assert low is not None
+    assert high is not None
+    assert low < 1.1 < high
+    why = str(next(row.reason for row in found.rows if row.phase == "select"))
+    assert "the machine itself differed between A and B (control: CPU 1.10" in why
+    assert found.done
+    faster = analyse(blocks_of(effects, controls={"B": 1 / 1.1}), RULES, final=False)
+    assert verdicts(faster) == {"insert": "worse", "select": "invalid", "update": "worse"}
     steady = analyse(blocks_of(effects, controls=dict.fromkeys(ARMS, 2.0)), RULES, final=False)
     assert not any(one.moved for one in steady.controls)
+
+
+def test_a_latency_at_a_fixed_rate_may_change_by_more_than_the_machine() -> None:
+    blocks = blocks_of({"B": {"read": 1.0, "read p99": 2.0}}, controls={"B": 1.1})
+    for block in blocks:
+        for trial in block.values():
+            trial.phases[identity("s", "read", {})].primary = "p99"
+    assert verdicts(analyse(blocks, RULES, final=False)) == {"read": "invalid"}
 
 
 def test_a_fixed_order_is_reported_and_balanced_ones_say_what_the_slot_does() -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 STREAMS = 20_000
+FEWER = 4_000
+"""Where controls are judged as well."""
 MATTERS = 0.03
 ALARMS = ("worse", "better", "small")
 
@@ -95,6 +97,68 @@ MACHINES = {
     "drift": Machine(drift=0.3),
     "all": Machine(memory=0.5, stalls=0.05, slot=0.02, drift=0.2),
 }
+
+
+def controlled(
+    found: np.ndarray, controls: np.ndarray, looks: tuple[int, ...] = LOOKS, matters: float = MATTERS
+) -> np.ndarray:
+    """Do as an experiment of one phase with controls does: (streams, blocks), (streams, controls, blocks)."""
+    verdict, open_ = np.full(len(found), "", dtype="<U9"), np.full(len(found), fill_value=True)
+    for look in looks:
+        last, some, clocks = look == looks[-1], found[:, None, :look], controls[..., :look]
+        decided = statistics.sequential(some, looks, matters, [True], final=False)
+        reached = np.asarray((decided.at > 0).all(axis=-1) | last)
+        ends = [statistics.moved(clocks, final=final) for final in (False, True)]
+        machine = statistics.explained(clocks, np.where(reached[:, None], ends[1], ends[0]))
+        stays = statistics.withstands(some, decided.verdict, machine, matters, [True], final=last)[:, 0]
+        ended = open_ & (reached | ~stays)
+        verdict = np.where(ended, np.where(stays, decided.verdict[:, 0], "invalid"), verdict)
+        open_ &= ~ended
+    return verdict
+
+
+def clocks(spread: float, moved: float = 1.0, *, blocks: int = LOOKS[-1], tails: bool = False) -> np.ndarray:
+    """Return ln(B/A) of a quiet control and of one that scatters, the second one moved."""
+    rng, size = np.random.default_rng(6), (FEWER, 2, blocks)
+    noise = rng.standard_t(2, size) if tails else rng.normal(0, 1, size)
+    return np.asarray(noise * np.array([[0.01], [spread]]) + np.array([[0.0], [math.log(moved)]]))
+
+
+def plain(spread: float, ratio: float, blocks: int = LOOKS[-1]) -> np.ndarray:
+    return np.random.default_rng(7).normal(math.log(ratio), spread, (FEWER, blocks))
+
+
+@pytest.mark.parametrize("tails", [False, True])
+def test_a_noisy_control_seldom_makes_a_steady_machine_invalid(*, tails: bool) -> None:
+    """The disk scatters by half from block to block, and is the same for both sides."""
+    disk = clocks(0.5, tails=tails)
+    invalid = [share(controlled(plain(0.02, ratio), disk) == "invalid") for ratio in (1.0, 0.9, 0.5)]
+    assert invalid[0] <= 0.015
+    assert invalid[1] <= 0.005
+    assert invalid[2] <= 0.003
+    few = controlled(plain(0.03, 0.173, 3), clocks(0.5, blocks=3, tails=tails), (2, 3), 0.5)
+    assert share(few == "invalid") <= 0.001
+
+
+def test_a_large_difference_stays_where_the_disk_did_differ() -> None:
+    """Of 0.173, a disk that is slower by half explains 0.67."""
+    ended = controlled(plain(0.03, 0.173, 3), clocks(0.05, 1.5, blocks=3), (2, 3), 0.5)
+    assert share(ended == "worse") > 0.995
+    assert share(controlled(plain(0.02, 0.7), clocks(0.03, 1.1)) == "worse") > 0.999
+
+
+@pytest.mark.parametrize("moved", [1.1, 1.3, 0.8])
+def test_a_difference_that_the_machine_explains_is_invalid(moved: float) -> None:
+    ended = controlled(plain(0.02, 1 / moved), clocks(0.03, moved))
+    assert share(ended == "invalid") >= 0.95
+    assert share(np.isin(ended, ALARMS)) <= 0.05
+
+
+def test_a_machine_that_may_hide_a_difference_is_invalid() -> None:
+    """B is a tenth better, and its disk a tenth slower; and where a disk changes nothing, nobody knows."""
+    ended = controlled(plain(0.02, 1.0), clocks(0.03, 1.1))
+    assert share(ended == "invalid") >= 0.98
+    assert share(controlled(plain(0.02, 1.0), clocks(0.03, 1.005)) == "same") >= 0.95
 
 
 @pytest.mark.parametrize("name", MACHINES)

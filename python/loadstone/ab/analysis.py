@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from loadstone.ab import statistics
 from loadstone.ab.documents import ControlCheck, PhaseCheck
 from loadstone.compare.comparison import judge_family, overall_of
-from loadstone.compare.decisions import benjamini_hochberg, holm
-from loadstone.compare.metrics import PhaseValues
+from loadstone.compare.decisions import CONFIDENCE, benjamini_hochberg, holm
+from loadstone.compare.metrics import DISK, RATE, WARM, PhaseValues
 from loadstone.compare.rows import compared
 from loadstone.experiment.arms import SAME, A, B
 from loadstone.report import formats
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 CONTROLS = ("CPU", "fsync")
+_PROPORTIONAL = (RATE, WARM, DISK)
+"""Metrics that change at most by the factor by which the machine does. A latency at a fixed rate may change
+by more, because a queue grows."""
 _TELLING = 0.01
 """A p value from which an effect of the order is worth a sentence."""
 
@@ -41,6 +44,13 @@ class Rules:
 
     looks: Sequence[int]
     matters: float
+
+
+class Stage(NamedTuple):
+    """Whether no block follows, and whether that is so whatever the figures say."""
+
+    ended: bool
+    last: bool
 
 
 @dataclass(slots=True)
@@ -109,7 +119,8 @@ def _judge(
     higher = [row.row.better == "higher" for row in rows]
     decided = statistics.sequential(differences, rules.looks, rules.matters, higher, final=final)
     adjusted = holm(of_differences(differences).p_value())
-    ended = final or len(blocks) >= rules.looks[-1] or bool((decided.at > 0).all())
+    last = final or len(blocks) >= rules.looks[-1]
+    ended = last or bool((decided.at > 0).all())
     for at, row in enumerate(rows):
         _fill(row.row, differences[at], rules)
         row.row.adjusted = float(adjusted[at])
@@ -117,7 +128,7 @@ def _judge(
         found.checks.append(_check(row.row, differences[at], int(decided.at[at]), blocks))
         row.row.reason = _how(row.row, found.checks[-1])
     looked = ended or len(blocks) in rules.looks
-    invalid = looked and _refuse_invalid(found, rows, blocks, final=ended)
+    invalid = looked and _refuse_invalid(found, rows, blocks, rules, Stage(ended, last))
     found.done = bool((decided.at > 0).all()) or invalid
 
 
@@ -184,20 +195,24 @@ def _value(phase: PhaseValues | None, metric: str) -> float:
 
 
 def _refuse_invalid(
-    found: Findings, rows: Sequence[Compared], blocks: Sequence[Block], *, final: bool
+    found: Findings, rows: Sequence[Compared], blocks: Sequence[Block], rules: Rules, stage: Stage
 ) -> bool:
-    """Mark what this set-up cannot compare; returns whether anything was."""
-    reasons = [why for why in (_one_order(blocks), _moved_control(found, blocks, final=final)) if why]
+    """Mark what this set-up cannot compare; returns whether more blocks would not help."""
+    order, machine = _one_order(blocks), _explained_by_machine(found, rows, blocks, rules, stage)
     twins = [check for check in found.checks if check.aa_ratio is not None]
     apart: set[int] = set()
     if len(twins) == len(rows):
         same = np.stack([_differences(row.row, blocks, A, SAME) for row in rows])
-        apart = set(np.flatnonzero(statistics.moved(same, final=final)).tolist())
+        apart = set(np.flatnonzero(statistics.moved(same, final=stage.ended)).tolist())
     for at, (row, check) in enumerate(zip(rows, found.checks, strict=True)):
-        own = [*reasons, *([_twins(check)] if at in apart else [])]
-        if own:
-            row.row.verdict, row.row.reason = "invalid", "; ".join(own)
-    return bool(reasons or apart)
+        own = [order, machine[at], _twins(check) if at in apart else None]
+        if any(own):
+            row.row.verdict, row.row.reason = "invalid", "; ".join(filter(None, own))
+    settled = all(
+        row.row.verdict == "invalid" or check.decided_at
+        for row, check in zip(rows, found.checks, strict=True)
+    )
+    return bool(order or apart or settled)
 
 
 def _one_order(blocks: Sequence[Block]) -> str | None:
@@ -206,23 +221,51 @@ def _one_order(blocks: Sequence[Block]) -> str | None:
     return "A and B always ran in the same order: an effect of the order looks like a difference"
 
 
-def _moved_control(found: Findings, blocks: Sequence[Block], *, final: bool) -> str | None:
+def _explained_by_machine(
+    found: Findings, rows: Sequence[Compared], blocks: Sequence[Block], rules: Rules, stage: Stage
+) -> list[str | None]:
+    """Judge the controls; return for each row why they make it invalid, or None."""
     times = {
         arm: np.log([[block[arm].document.cpu_us, block[arm].document.fsync_us] for block in blocks]).T
         for arm in (A, B)
     }
     differences = times[B] - times[A]
+    found.controls = _controls(differences, final=stage.ended)
+    moved = np.array([one.moved for one in found.controls])
+    if not moved.any():
+        return [None] * len(rows)
+    verdicts = np.array([row.row.verdict for row in rows])
+    stays = statistics.withstands(
+        np.stack([_differences(row.row, blocks, A, B) for row in rows]), verdicts,
+        statistics.explained(differences, moved), rules.matters,
+        [row.row.better == "higher" for row in rows], final=stage.last,
+    )  # fmt: skip
+    which = ", ".join(f"{one.name} {interval(one)}" for one in found.controls if one.moved)
+    why = f"the machine itself differed between A and B (control: {which}), and may explain this"
+    return [
+        None if row.row.metric in _PROPORTIONAL and kept else why
+        for row, kept in zip(rows, stays, strict=True)
+    ]
+
+
+def _controls(differences: Floats, *, final: bool) -> list[ControlCheck]:
     ratio = of_differences(differences)
+    low, high = ratio.interval(CONFIDENCE)
     moved = statistics.moved(differences, final=final)
-    found.controls = [
+    return [
         ControlCheck(
             name=name, ratio=math.exp(float(ratio.centre[at])),  # type: ignore[arg-type]
+            low=float(low[at]), high=float(high[at]),
             p_value=float(ratio.p_value()[at]), moved=bool(moved[at]),
         )
         for at, name in enumerate(CONTROLS)
     ]  # fmt: skip
-    which = [f"{one.name} {formats.digits(one.ratio)}" for one in found.controls if one.moved]
-    return f"the machine itself differed between A and B (control: {', '.join(which)})" if which else None
+
+
+def interval(control: ControlCheck) -> str:
+    """Return B/A of a control with its interval."""
+    ends = "" if control.low is None else f" ({formats.digits(control.low)} … {formats.digits(control.high)})"
+    return f"{formats.digits(control.ratio)}{ends}"
 
 
 def _twins(check: PhaseCheck) -> str:

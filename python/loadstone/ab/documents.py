@@ -48,8 +48,10 @@ class ControlCheck(Struct, kw_only=True):
 
     name: Literal["CPU", "fsync"]
     ratio: Annotated[Figure, Meta(description="time in trials of B over that in trials of A")]
+    low: Annotated[Figure | None, Meta(description="lower end of its 95 % interval")] = None
+    high: Figure | None = None
     p_value: Share
-    moved: bool
+    moved: Annotated[bool, Meta(description="p is so small that the machine did differ")]
 
 
 class PhaseCheck(Struct, kw_only=True):

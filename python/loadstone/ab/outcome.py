@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadstone import __version__
-from loadstone.ab.analysis import order_notes
+from loadstone.ab.analysis import interval, order_notes
 from loadstone.ab.checkpoints import SHORTEST_S, windows_of
 from loadstone.compare.comparable import differences
 from loadstone.compare.documents import FORMAT, Comparison, Document, Side
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from loadstone.ab.experiment import Experiment
     from loadstone.compare.documents import Difference
+
+_DECIDED = ("worse", "better", "small", "same")
 
 
 def finished(experiment: Experiment) -> Comparison:
@@ -93,13 +95,24 @@ def notes(experiment: Experiment) -> Iterator[str]:
         yield f"The experiment is {document.state}: {document.reason}. What was not decided is undecided."
     yield from _twins(experiment)
     if found.controls:
-        words = (f"{one.name} B/A {formats.digits(one.ratio)} (p {formats.digits(one.p_value, 2)})"
+        words = (f"{one.name} B/A {interval(one)}, p {formats.digits(one.p_value, 2)}"
                  for one in found.controls)  # fmt: skip
-        yield f"Control of the machine: {', '.join(words)}."
+        yield f"Control of the machine: {'; '.join(words)}.{_moved(experiment)}"
     yield from order_notes(found)
     yield from _checkpoints(experiment)
     wrong = dict.fromkeys(f"{one.arm}: {note}" for one in document.trials for note in one.notes)
     yield from list(wrong)[:4]
+
+
+def _moved(experiment: Experiment) -> str:
+    """Say what a control that moved means for the verdicts that are not invalid."""
+    which = " and ".join(one.name for one in experiment.findings.controls if one.moved)
+    kept = [row for row in experiment.findings.rows if row.primary and row.verdict in _DECIDED]
+    if not which or not kept:
+        return ""
+    return (
+        f" {which} differed, so the machine itself did: verdicts remain only where that cannot explain them."
+    )
 
 
 def _looks(experiment: Experiment) -> str:

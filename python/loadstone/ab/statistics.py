@@ -8,7 +8,7 @@ based on rank tests (1963); R. A. Fisher's sign-flip permutation, The Design of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -77,6 +77,48 @@ def moved(differences: Floats, *, final: bool) -> NDArray[np.bool_]:
     """
     p_value = of_differences(differences).p_value()
     return np.asarray(holm(p_value) < (INVALID if final else INVALID_BETWEEN))
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Which ln(B/A) of a time the machine alone can explain, from `low` to `high`; both 0: none."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def explained(controls: Floats, moved_ones: NDArray[np.bool_]) -> Explained:
+    """Return what the controls that moved explain; both of shape (..., controls[, blocks]).
+
+    Each piece of work takes longer by a factor between 1 and the one of the control, and so does their sum:
+    the far end of the 95 % interval of the control is the most that it explains.
+    """
+    low, high = of_differences(controls).ends(1 - ALPHA)
+    at_least = np.where(moved_ones, np.minimum(low, 0.0), 0.0)
+    at_most = np.where(moved_ones, np.maximum(high, 0.0), 0.0)
+    return Explained(at_least.min(axis=-1), at_most.max(axis=-1))
+
+
+def withstands(
+    differences: Floats, verdict: NDArray[np.str_], machine: Explained, matters: float, higher: ArrayLike,
+    *, final: bool,
+) -> NDArray[np.bool_]:  # fmt: skip
+    """Return which verdicts of phases stay, whatever share of its move the machine has in them.
+
+    A verdict stays if it is reached as well after taking the most, and the least, that the machine explains
+    from each ln(B/A). Undecided stays if the machine explains less than what matters, or less than was seen.
+    """
+    up = np.asarray(higher)
+    low, high = machine.low[..., None], machine.high[..., None]
+    ratio, levels = of_differences(differences), AT_END if final else BETWEEN
+    stays = np.full(differences.shape[:-1], fill_value=True)
+    for share in (np.where(up, -high, low), np.where(up, -low, high)):
+        rest = replace(ratio, centre=ratio.centre - share)
+        again = decide(rest, holm(rest.p_value()), matters, higher_is_better=up, levels=levels)
+        stays &= again == verdict
+    most = np.maximum(high, -low)
+    open_ = most <= np.maximum(np.log1p(matters), np.abs(ratio.centre))
+    return np.where(verdict == UNDECIDED, open_, stays | (most == 0))
 
 
 def smallest_effect(spread: ArrayLike, blocks: int) -> Floats:

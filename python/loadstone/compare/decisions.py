@@ -87,5 +87,5 @@ def decide(
 
 
 def _inside(ratio: LogRatio, confidence: float, limit: float) -> NDArray[np.bool_]:
-    low, high = ratio.interval(confidence)
-    return np.asarray((np.log(low) >= -limit) & (np.log(high) <= limit))
+    low, high = ratio.ends(confidence)
+    return np.asarray((low >= -limit) & (high <= limit))

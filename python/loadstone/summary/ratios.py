@@ -38,8 +38,13 @@ class LogRatio:
 
     def interval(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the ends of the interval of B/A."""
+        low, high = self.ends(confidence)
+        return np.exp(low), np.exp(high)
+
+    def ends(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of the interval of ln(B/A)."""
         half = _quantile(self.freedom, (1 + confidence) / 2) * self.se
-        return np.exp(self.centre - half), np.exp(self.centre + half)
+        return self.centre - half, self.centre + half
 
     def p_value(self) -> NDArray[np.float64]:
         """Return how probable so large a difference is where there is none, two-sided."""
