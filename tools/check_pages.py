@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Refuse pages that nobody finds, and names of files that are not there.
+"""Refuse pages that nobody finds, names of files that are not there, and long lines.
 
 Every page of docs/ and every decision is linked from docs/README.md; every link between pages leads to a
 file; and every path in backticks in ARCHITECTURE.md and CONTRIBUTING.md exists: from the root, from one of
-the folders that these pages write from, or from a folder that the same line names.
+the folders that these pages write from, or from a folder that the same line names. Prose is wrapped at 100
+columns; tables, code, headings and single links are not.
 
     tools/check_pages.py [ROOT]
 """
@@ -28,6 +29,12 @@ _PATH = re.compile(
     r"[a-z_][\w.-]*(/[\w.-]+)*/|[a-z_][\w.-]*(/[\w.-]+)+|[a-z_][\w-]*\.(py|rs|j2|html|toml\.j2)"
 )
 """A folder, a path, or a source file. Texts with capitals are to be filled in."""
+COLUMNS = 100
+"""At which prose is wrapped."""
+_UNWRAPPED = re.compile(r"\s*([|#<!]|([*-] )?\[[^\]]*\]\([^)]*\)$|([*-] )?\S+$)")
+"""Lines that are not wrapped: tables, headings, markup, pictures, a link, one word."""
+UNWRAPPED_PAGES = ("CHANGELOG.md", "run-folder.md")
+"""Pages whose lines are not looked at: one line an entry, and what tools/document_types.py writes."""
 
 
 def findings(root: Path) -> Iterator[str]:
@@ -35,12 +42,24 @@ def findings(root: Path) -> Iterator[str]:
     yield from unlisted(root / "docs")
     for page in sorted([*root.glob("*.md"), *(root / "docs").rglob("*.md")]):
         text, name = page.read_text(encoding="utf-8"), page.relative_to(root).as_posix()
+        if page.name not in UNWRAPPED_PAGES:
+            yield from (f"{name}:{number}: longer than {COLUMNS} columns" for number in long_lines(text))
         for number, line in enumerate(text.splitlines(), 1):
             for link in dead_links(page.parent, line):
                 yield f"{name}:{number}: there is no {link}"
             if name in WITH_PATHS:
                 for path in dead_paths(root, line):
                     yield f"{name}:{number}: there is no {path}"
+
+
+def long_lines(text: str) -> Iterator[int]:
+    """Yield the numbers of lines of prose that are not wrapped."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif len(line) > COLUMNS and not is_code and not _UNWRAPPED.match(line):
+            yield number
 
 
 def unlisted(docs: Path) -> Iterator[str]:

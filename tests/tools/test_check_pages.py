@@ -62,3 +62,11 @@ def test_a_path_that_is_not_there(tree: Path, path: str) -> None:
 def test_paths_that_are_there_and_what_is_none(tree: Path, text: str) -> None:
     (tree / "ARCHITECTURE.md").write_text(f"{text}\n")
     assert found(tree) == []
+
+
+def test_prose_is_wrapped(tree: Path) -> None:
+    long = "a word " * 20
+    page = f"# {long}\n{long}\n| {long} |\n```\n{long}\n```\n* [{long}](there.md)\n* x{'y' * 120}\n* {long}\n"
+    assert list(check_pages.long_lines(page)) == [2, 9]
+    (tree / "ARCHITECTURE.md").write_text(f"{long}\n")
+    assert found(tree) == ["ARCHITECTURE.md:1: longer than 100 columns"]
