@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from loadstone.errors import ExitCode, ResultsLostError
@@ -50,6 +50,8 @@ class Signals:
         self.impatient = False
         """Whether a second one came: nothing is worth waiting for any more."""
         self._stop: Callable[[], None] | None = None
+        self._ending = False
+        """Whether what was opened is being ended."""
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Self:
@@ -93,11 +95,15 @@ class Signals:
 
         A second one does; what is left then goes with the next start of Loadstone.
         """
-        with ExitStack() as stack:
-            stack.callback(self.during, None)
-            entered = stack.enter_context(resource)
-            stack.callback(self.during, _wait)
-            yield entered
+        outer = False
+        try:
+            with resource as entered:
+                try:
+                    yield entered
+                finally:
+                    outer, self._ending = self._ending, True
+        finally:
+            self._ending = outer
         self.check()
 
     def check(self) -> None:
@@ -112,10 +118,19 @@ class Signals:
             self.impatient = True
             raise InterruptedRun(self.received)
         self.received = signum
-        if self._stop is None:
+        if self._stop is not None:
+            self._stop()
+        elif not self._ending:
             raise InterruptedRun(signum)
-        self._stop()
 
 
-def _wait() -> None:
-    """Do nothing: what is being ended has its end soon."""
+def completed(work: Callable[[], None]) -> None:
+    """Do `work`, and again where a signal cut it short, which is raised when all is done.
+
+    For what removes things where no `Signals` is at hand; what was done already must be no trouble to it.
+    """
+    try:
+        work()
+    except KeyboardInterrupt:
+        work()
+        raise

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadstone.signals import completed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -35,15 +37,7 @@ def temporary_folder(prefix: str, parent: str | Path | None = None) -> Iterator[
         yield path
     finally:
         if ours:
-            _remove(path)
-
-
-def _remove(path: Path) -> None:
-    try:
-        shutil.rmtree(path, ignore_errors=True)
-    except KeyboardInterrupt:
-        shutil.rmtree(path, ignore_errors=True)
-        raise
+            completed(lambda: shutil.rmtree(path, ignore_errors=True))
 
 
 def _free(root: Path, prefix: str) -> Path:

@@ -7,7 +7,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from support.interrupts import interrupt_at
 from support.sandbox import COUNTED, INSERT, read_json, wait_until
+
+from loadstone.run.server import Server
 
 if TYPE_CHECKING:
     from support.sandbox import Database, Ended, Sandbox
@@ -198,3 +201,13 @@ def test_a_terminal_that_goes_away_ends_the_run_in_order(sandbox: Sandbox, datab
     running.send(signal.SIGHUP)
     ended = running.finish()
     interrupted(ended, 143, "SIGHUP")
+
+
+def test_while_our_schema_is_dropped(
+    sandbox: Sandbox, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_at(monkeypatch, Server, "drop_workspace")
+    ended = sandbox.quick(sandbox.scenario(), "--target", database.url)
+    assert ended.code == 130, ended.err
+    assert ended.run["state"] == "interrupted"
+    assert database.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0

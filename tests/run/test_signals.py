@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -117,3 +118,29 @@ def test_a_signal_while_what_ran_beside_a_load_ends_waits_for_its_end() -> None:
         assert gone == [True]
         with pytest.raises(InterruptedRun):
             signals.check()
+
+
+def test_a_signal_while_two_things_end_waits_for_both() -> None:
+    done = []
+
+    def end() -> None:
+        send(signal.SIGINT)
+        done.append(True)
+
+    def use(signals: Signals) -> None:
+        with signals.closing(ExitStack()) as outer:
+            outer.callback(end)
+            with signals.closing(ExitStack()):
+                pass
+
+    with Signals() as signals, pytest.raises(InterruptedRun):
+        use(signals)
+    assert done == [True]
+
+
+def test_a_signal_after_the_end_of_one_thing_is_raised_at_once() -> None:
+    with Signals() as signals:
+        with signals.closing(ExitStack()):
+            pass
+        with pytest.raises(InterruptedRun):
+            send(signal.SIGINT)

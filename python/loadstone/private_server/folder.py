@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
@@ -10,6 +11,7 @@ from loadstone.private_server.builds import cache_root, make_folders
 from loadstone.private_server.data_folder import make_folder
 from loadstone.private_server.os_user import OsUser
 from loadstone.private_server.registry import Registry
+from loadstone.signals import completed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +80,11 @@ class PrivateFolder:
 
     def close(self) -> None:
         """Remove it with all that it holds; may be called again."""
+        completed(self._remove)
+
+    def _remove(self) -> None:
         if self._record is not None:
             self._registry.remove(self._record)
         elif self._path is not None:
-            self._path.rmdir()
+            with contextlib.suppress(FileNotFoundError):
+                self._path.rmdir()

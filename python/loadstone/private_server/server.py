@@ -31,6 +31,7 @@ from loadstone.private_server.page_cache import evict
 from loadstone.private_server.provision import EMPTY, Provision, copy_data, move_data
 from loadstone.private_server.registry import Registry, end_processes_in
 from loadstone.results.redact import remember
+from loadstone.signals import completed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,8 +121,13 @@ class EmbeddedServer:
 
     def __enter__(self) -> Self:
         """Start."""
-        self.start()
-        return self
+        try:
+            self.start()
+        except KeyboardInterrupt:  # also of a signal that comes when all is started
+            self._end(remove=self.order.adopt is None)
+            raise
+        else:
+            return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -416,12 +422,15 @@ class EmbeddedServer:
                 )
 
     def _end(self, *, remove: bool) -> None:
+        completed(lambda: self._end_once(remove=remove))
+
+    def _end_once(self, *, remove: bool) -> None:
         in_order = False
         try:
             self._stop_process()
             in_order = self._process is not None and self._process.poll() == 0
         finally:
-            # Also when a second Ctrl-C ends the waiting.
+            # Also when Ctrl-C ends the waiting.
             self.kill()
             self._process = None
             if remove and self._place is not None:

@@ -210,7 +210,7 @@ class _Run:
     def guarded(self, targets: Sequence[Target], plan: Plan) -> tuple[ExitCode, LoadstoneError | None]:
         """Run, and turn every way of ending into an exit status; servers are stopped in each of them."""
         try:
-            with self.signals, contextlib.ExitStack() as stack:
+            with self.signals, self.signals.closing(contextlib.ExitStack()) as stack:
                 self._fleet = self._open_fleet(stack, plan)
                 servers = self._opener.open(stack, targets, plan)
                 final = self._final_plan(servers, plan)
