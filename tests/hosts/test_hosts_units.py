@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from loadstone.hosts.agent import Agent
 from loadstone.hosts.clocks import best
 from loadstone.hosts.fleet import sent_of
 from loadstone.hosts.joint import POLL_S, JointDrive
+from loadstone.hosts.line import Line
 from loadstone.hosts.loads import JointSteps
 from loadstone.hosts.outcome import folder_name, said_of
 from loadstone.hosts.places import parse_hosts
@@ -85,6 +87,22 @@ def test_a_clock_is_known_to_half_of_the_least_round_trip(offset: int, delays: l
     assert abs(found.offset_ns - offset) <= found.error_ns
     assert found.round_trip_ns == min(there + back for there, back in delays)
     assert found.there(5) == 5 + found.offset_ns
+
+
+class _RestartedWorker:
+    """The client of a Dask worker that has no operation of ours, as one that its nanny has restarted."""
+
+    def rpc(self, _address: str) -> _RestartedWorker:
+        return self
+
+    async def loadstone_ask(self, **_message: Any) -> None:
+        """Return what Dask returns for an operation that a worker does not know."""
+
+
+def test_an_agent_is_lost_with_a_dask_worker_that_was_restarted() -> None:
+    line = Line(_RestartedWorker(), "tcp://host:1")
+    answer = asyncio.run(line.ask("key", {"do": "rest"}, within_s=5))
+    assert answer == {"lost": "the Dask worker was restarted"}
 
 
 def row(done: int, mean: float, stddev: float, start_ns: int = 0) -> dict[str, Any]:

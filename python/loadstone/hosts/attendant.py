@@ -31,6 +31,9 @@ _END_S = 3.0
 """So long an agent may take to end by itself: it cuts off after two seconds."""
 CHUNK = 1 << 20
 RECORDS = "records.jsonl"
+ASK = "loadstone_ask"
+"""The operation of a Dask worker that `begin` adds to it: `ask`."""
+RESTARTED: Message = {"lost": "the Dask worker was restarted"}
 
 
 @dataclass(slots=True)
@@ -71,8 +74,14 @@ def read_clock() -> int:
     return time.monotonic_ns()
 
 
-async def begin(key: str, lease_s: float) -> Message:
-    """Start an agent; it knows nothing yet."""
+async def begin(key: str, lease_s: float, dask_worker: Any = None) -> Message:
+    """Start an agent; it knows nothing yet.
+
+    `dask_worker` comes from Dask. It gets an operation of ours for messages, because its operation `run`
+    packs function, arguments and result anew each time, and logs every call.
+    """
+    if dask_worker is not None:
+        dask_worker.handlers[ASK] = ask
     try:
         folder = Path(tempfile.mkdtemp(prefix="loadstone-agent-"))
         process = await asyncio.create_subprocess_exec(
@@ -93,23 +102,22 @@ async def begin(key: str, lease_s: float) -> Message:
     return {"pid": process.pid, "folder": str(folder)}
 
 
-async def ask(key: str, message: Message) -> Message:
-    """Pass a message to the agent; returns its answer, or why there is none."""
+async def ask(key: str, message: bytes) -> bytes:
+    """Pass a message to the agent; returns its answer, or why there is none. Both are JSON."""
     attended = _AGENTS.get(key)
     if attended is None:
-        return {"lost": "the Dask worker was restarted"}
+        return json.dumps(RESTARTED).encode()
     process = attended.process
     try:
         to, back = attended.pipes
-        to.write(json.dumps(message).encode() + b"\n")
+        to.write(message + b"\n")
         await to.drain()
         line = await back.readline()
         if line.endswith(b"\n"):
-            answer: Message = json.loads(line)
-            return answer
+            return line
     except (OSError, ValueError, RuntimeError):
         pass  # what it was shows in how the process has ended
-    return {"lost": await _end_of(process)}
+    return json.dumps({"lost": await _end_of(process)}).encode()
 
 
 async def _end_of(process: asyncio.subprocess.Process) -> str:

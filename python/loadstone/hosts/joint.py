@@ -147,7 +147,8 @@ class JointDrive:
         return found
 
     async def _begin(self, share: Share) -> None:
-        answer = await self._call(share, attendant.begin, share.key, self._lease_s, within_s=PATIENCE_S)
+        begun = share.line.call(attendant.begin, share.key, self._lease_s, within_s=PATIENCE_S)
+        answer = await self._answer(share, begun)
         _refuse(share, answer)
         share.folder = answer["folder"]
 
@@ -328,17 +329,15 @@ class JointDrive:
             share.ended = answer["account"]
 
     async def _ask(self, share: Share, message: Message, within_s: float) -> Message:
-        return await self._call(share, attendant.ask, share.key, message, within_s=within_s)
+        return await self._answer(share, share.line.ask(share.key, message, within_s=within_s))
 
-    async def _call(
-        self, share: Share, function: Callable[..., Any], *arguments: Any, within_s: float
-    ) -> Message:
+    @staticmethod
+    async def _answer(share: Share, asked: Awaitable[Message]) -> Message:
         try:
-            answer: Message = await share.line.call(function, *arguments, within_s=within_s)
+            return await asked
         except LineLostError as error:
             share.silent = True
             return {"lost": str(error)}
-        return answer
 
     async def _each(
         self,
