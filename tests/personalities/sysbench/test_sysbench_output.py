@@ -123,11 +123,11 @@ def test_the_log_shows_what_the_verbosity_lets_through() -> None:
     assert "".join(out) == "FATAL: fatal!\nALERT: alert!\nprinted\n"
 
 
-def test_notices_of_the_server_go_to_standard_error_each_time() -> None:
-    shows, out, err = messages()
-    warning = {"kind": "server", "text": "WARNING:  there is no transaction in progress"}
-    shows.write([warning, warning])
-    assert (out, err) == ([], 2 * ["WARNING:  there is no transaction in progress\n"])
+@pytest.mark.parametrize(("verbosity", "shown"), [(3, ""), (4, "NOTICE:  table is not there\n")])
+def test_notices_of_the_server_are_shown_where_more_is_asked_for(verbosity: int, shown: str) -> None:
+    shows, out, err = messages(verbosity)
+    shows.write([{"kind": "server", "text": "NOTICE:  table is not there\n"}])
+    assert ("".join(out), err) == (shown, [])
 
 
 def test_a_run_begins_with_its_options() -> None:

@@ -125,14 +125,14 @@ end
 local function run(tid, extend, main)
    if main then
       call(main, "init")
+      if type(main.event) ~= "function" and type(main.thread_run) ~= "function" then
+         fail("", "cannot find the event() function in " .. settings.script)
+      end
       host.initialized()
    else
       while not yield(OP, host.AWAIT_INIT) do end
    end
    local globals = begin(tid, extend)
-   if type(globals.event) ~= "function" and type(globals.thread_run) ~= "function" then
-      fail("", "cannot find the event() function in " .. settings.script)
-   end
    call(globals, "thread_init", tid)
    if type(globals.thread_run) == "function" then
       yield(OP, host.NEXT)

@@ -25,6 +25,7 @@ _LEVELS: dict[str, Level] = {
     "notice": "notice",
     "info": "info",
     "debug": "debug",
+    "server": "info",
 }
 _NOT_SAID = "Run was aborted due to an error"
 """The driver's own summary, which pgbench has and sysbench does not."""
@@ -70,8 +71,6 @@ class Messages:
             self._log.plain(text)
             if not text:
                 self.begin()  # so the core marks the end of init()
-        elif kind == "server":
-            self._err(f"{text.rstrip()}\n")  # where libpq writes a server's notices and warnings
         elif kind == "summary":
             self._err(f"{PROGRAM}: {text}\n")
         elif kind != "detail":
