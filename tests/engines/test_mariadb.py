@@ -9,6 +9,7 @@ import sys
 from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -19,7 +20,7 @@ from loadstone.engine import SCHEMA
 from loadstone.engines.mariadb import durability, server
 from loadstone.engines.mariadb.control import ServerError
 from loadstone.errors import LoadstoneError, RunFailedError
-from loadstone.model import Drive, Script
+from loadstone.model import Drive, PlainTable, Script
 from loadstone.target import open_target, parse_target, parse_targets
 from loadstone.target.opening import wire_engine
 from loadstone.workload.drive import drive_document, perform
@@ -258,6 +259,15 @@ def test_load_data_is_refused_before_anything_is_touched_where_the_server_would(
             dialect.refuse_method(control, "insert")
     finally:
         mariadb_server.sql("set global local_infile = on")
+
+
+def test_a_server_without_md5_is_told_which_component_has_it() -> None:
+    server = Mock()
+    server.execute.side_effect = ServerError("FUNCTION loadstone.md5 does not exist")
+    with pytest.raises(LoadstoneError, match="no function md5") as refused:
+        MARIA.tables.refuse(server, Mock(), PlainTable("t"))
+    assert "component_classic_hashing" in refused.value.hint
+    assert "md5" not in MARIA.capabilities(server)
 
 
 def test_too_many_clients_are_refused(control: MariaControl) -> None:

@@ -68,10 +68,10 @@ class NamedTables:
         """Return which of these tables (or views) there are already."""
         listed = ", ".join(literal(name) for name in wanted)
         rows = control.execute(
-            "select table_name from information_schema.tables "
+            "select table_name as name from information_schema.tables "
             f"where table_schema = {self.schema_text} and table_name in ({listed}) order by 1"
         )
-        return [str(row["table_name"]) for row in rows]
+        return [str(row["name"]) for row in rows]
 
     @property
     def schema_text(self) -> str:

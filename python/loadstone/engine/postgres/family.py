@@ -352,7 +352,7 @@ class PostgresFamily(WireEngine):
 
     def capabilities(self, connection: Control) -> frozenset[str]:
         """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
-        words = {"sql", "generate_series", "unlogged", "copy", "fillfactor", "parallel query"}
+        words = {"sql", "generate_series", "unlogged", "copy", "md5", "fillfactor", "parallel query"}
         words |= {"load", "query", "time series", *(f"load:{method}" for method in self.series.methods)}
         words |= self.tables.offers(connection)
         words |= {row["lanname"] for row in connection.execute(statements.LANGUAGES)}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from loadstone.engines.mariadb.control import MariaControl
     from loadstone.model import Connection
 
-_OLDEST = 50700
+_OLDEST = 80000
 
 
 class MariaDB(WireEngine):
@@ -50,7 +50,7 @@ class MariaDB(WireEngine):
     short_names = ("mariadb",)
     sql_dialect = "mysql"
     errors = (ServerError,)
-    status = "verified against MariaDB 10.11, on Linux; MySQL not yet run"
+    status = "verified against MariaDB 10.11 and MySQL 9.7, on Linux"
     needs = f"for a private server, Debian's package {PACKAGE}"
     series = MariaSeries()
     tables: MariaTables = MariaTables()
@@ -151,7 +151,7 @@ class MariaDB(WireEngine):
         if identity["version_number"] < _OLDEST:
             raise LoadstoneError(
                 f"the server is {identity['version_text']}",
-                "Loadstone needs MariaDB 10.2 or later, or MySQL 5.7 or later.",
+                "Loadstone needs MariaDB 10.2 or later, or MySQL 8.0 or later.",
             )
         return identity
 
@@ -260,6 +260,7 @@ class MariaDB(WireEngine):
             "mysql",
             *(f"load:{method}" for method in self.tables.methods),
         }
+        words |= {"md5"} if facts.has_md5(connection) else set()
         return frozenset(words | self.tables.offers(connection))
 
     def checkpoint(self, connection: Control) -> str | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from loadstone.engine.answers import RelationSize, Setting, Sizes
+    from loadstone.engine.control import Control
     from loadstone.engine.observe.storage import TableStorage
     from loadstone.engines.mariadb.control import MariaControl
 
@@ -104,8 +105,21 @@ def waits(control: MariaControl) -> Observation:
     return Observation({str(row["state"]): row["sessions"] for row in rows})
 
 
+def has_md5(control: Control) -> bool:
+    """Return whether the server has the function: since MySQL 9.6 it is in a component."""
+    try:
+        control.execute("select md5('') as value")
+    except ServerError:
+        return False
+    return True
+
+
 def sizes(control: MariaControl, schema: str) -> Sizes:
     """Return the sizes of the schema's tables and indexes, as InnoDB's statistics have them."""
+    with contextlib.suppress(
+        ServerError
+    ):  # MariaDB has no such variable; MySQL's answers are up to a day old
+        control.execute("set session information_schema_stats_expiry = 0")
     rows = control.execute(
         "select table_name as name, table_rows as estimate, data_length as data, index_length as indexes "
         f"from information_schema.tables where table_schema = {literal(schema)} "

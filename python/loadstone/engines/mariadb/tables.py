@@ -10,6 +10,7 @@ from loadstone.engine.dialect.tables import USUAL, TableDialect, TableSize
 from loadstone.engines.mariadb import facts
 from loadstone.engines.mariadb.control import mariadbs
 from loadstone.engines.mariadb.loads import KEEPING, MariaLoads
+from loadstone.errors import LoadstoneError
 from loadstone.sqltext import literal, quoted
 
 if TYPE_CHECKING:
@@ -57,7 +58,13 @@ class MariaTables(MariaLoads, TableDialect):
         return frozenset(offered | {f"form:{form}" for form in self.forms})
 
     def refuse(self, control: Control, table: RowTable, options: PlainTable) -> None:
-        """Refuse nothing more: what MariaDB does not have is known without asking."""
+        """Refuse a server that cannot hash the rows after the load."""
+        del table, options
+        if not facts.has_md5(control):
+            raise LoadstoneError(
+                "the server has no function md5(), by which loaded rows are compared",
+                "Since MySQL 9.6 it is in a component: install component 'file://component_classic_hashing'.",
+            )
 
     def columns(self, table: RowTable, options: PlainTable, where: TableFacts) -> str:
         """Return the definitions of a table's columns and its primary key."""

@@ -162,7 +162,7 @@ def committed(control: Control, answers: NamedTables) -> Committed:
     """Read what is booked."""
     rows = control.execute(
         'select min(batch) as first, max(batch) as last, count(*) as batches, sum("rows") as "rows" '
-        'from (select batch, "rows", batch - row_number() over (order by batch) as gap '
+        'from (select batch, "rows", 1 + batch - row_number() over (order by batch) as gap '
         f"from {answers.qualified(LEDGER)} where batch >= 0) as booked group by gap order by 1"
     ).fetchall()
     return Committed(

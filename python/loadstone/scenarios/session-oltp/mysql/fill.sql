@@ -9,7 +9,7 @@ insert into loadstone.user_session (userid) select {{ block * 100000 + 1 }} + n 
 {% endfor %}
 {% for block in range((mix_rows + 99999) // 100000) %}
 insert into loadstone.sbtest1 (id, k, c, pad)
-select id, 1 + floor(rand() * {{ mix_rows }}), concat(md5(id), md5(id + 1), md5(id + 2), left(md5(id + 3), 24)), concat(md5(id + 4), left(md5(id + 5), 28))
+select id, 1 + floor(rand() * {{ mix_rows }}), concat(md5(concat(id, '')), md5(concat(id + 1, '')), md5(concat(id + 2, '')), left(md5(concat(id + 3, '')), 24)), concat(md5(concat(id + 4, '')), left(md5(concat(id + 5, '')), 28))
 from (select {{ block * 100000 + 1 }} + n as id from {{ numbers }} where n < {{ mix_rows - block * 100000 }}) as ids order by id;
 {% endfor %}
 analyze table loadstone.user_info, loadstone.user_session, loadstone.sbtest1;
