@@ -99,6 +99,17 @@ def test_partitions_span_a_usual_time_and_stay_below_the_knee(imported: Path) ->
     assert partitions.ddl.count("partition of") == 12 + 2
 
 
+def test_partitions_are_no_longer_than_rows_are_kept(imported: Path) -> None:
+    few = Wanted(devices=10, interval_s=3600, rows_per_report=1, retention_s=86_400)
+    (found,) = answer(imported, few, {"indexes": "3"}).capacities
+    assert found.partitions is not None
+    assert (found.partitions.seconds, found.partitions.count) == (86_400, 1)
+    brief = msgspec.structs.replace(few, interval_s=0.1, retention_s=30)
+    (found,) = answer(imported, brief, {"indexes": "3"}).capacities
+    assert found.partitions is not None
+    assert found.partitions.seconds == 60
+
+
 def test_partitions_that_fill_at_once_are_not_offered() -> None:
     few = msgspec.structs.replace(WANTED, devices=10_000, interval_s=0.01)
     hot = capacity(
@@ -106,6 +117,7 @@ def test_partitions_that_fill_at_once_are_not_offered() -> None:
     )
     assert hot.partitions is None
     assert any("arrive in" in words for words in hot.not_measured)
+    assert any("the measured rate does not last" in words for words in hot.not_measured)
 
 
 def test_a_scenario_of_ones_own_is_enough(tmp_path: Path) -> None:
@@ -159,6 +171,7 @@ def test_as_many_servers_as_the_low_end_needs(
         assert found.count * low >= wanted.rows_per_s * (1 - 1e-9)
         assert (found.count - 1) * low < wanted.rows_per_s
         assert found.count >= found.by_value
+        assert found.devices * found.count >= devices - found.count
 
 
 def test_what_was_not_measured_is_named_and_not_computed() -> None:
@@ -205,6 +218,22 @@ def test_times(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(LoadstoneError, match="is not a time"):
         span_s(text, "s")
+
+
+def test_the_words_say_how_many_devices_a_server_takes_and_what_partitions_keep(imported: Path) -> None:
+    wanted = Wanted(devices=100, interval_s=86_400, rows_per_report=2, retention_s=90 * 86_400)
+    found = answer(imported, wanted, {"indexes": "3"})
+    shown = text(found)
+    (one,) = found.capacities
+    assert one.low_rows_per_s is not None
+    assert one.servers.devices == math.floor(one.low_rows_per_s * 86_400 / 2)
+    assert "100 devices with 2 rows every day: " in shown
+    assert f"one takes {one.servers.devices:,} devices at most" in shown
+    assert "4 of them cover 90 days. A partition is dropped when its last row is that old" in shown
+    assert "so rows of up to 28 days more are kept, " in shown
+    assert "removed before its device reports again" not in shown
+    brief = msgspec.structs.replace(wanted, retention_s=3600)
+    assert "removed before its device reports again" in text(answer(imported, brief, {"indexes": "3"}))
 
 
 @given(st.integers(1, 10**9))

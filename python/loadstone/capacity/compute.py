@@ -48,11 +48,12 @@ def capacity(load: MeasuredLoad, wanted: Wanted) -> Capacity:
 
 def _servers(load: MeasuredLoad, wanted: Wanted) -> Servers:
     value = load.rate.value or 0.0
-    low = load.rate.low
+    low = load.rate.low if load.rate.low and load.rate.low > 0 else None
     return Servers(
-        count=math.ceil(wanted.rows_per_s / low) if low and low > 0 else None,
+        count=math.ceil(wanted.rows_per_s / low) if low else None,
         by_value=math.ceil(wanted.rows_per_s / value),
         share=wanted.rows_per_s / value,
+        devices=math.floor((low or value) * wanted.interval_s / wanted.rows_per_report),
     )
 
 
@@ -95,10 +96,11 @@ def _knee(load: MeasuredLoad, wanted: Wanted, servers: int) -> str | None:
 
 
 def _partitions(load: MeasuredLoad, wanted: Wanted, servers: int) -> Partitions | None:
-    """Return partitions that span a usual time and have no more rows than the knee allows."""
+    """Return partitions of a usual time: no longer than rows are kept, no more rows than the knee allows."""
     if load.partition_rows is None:
         return None
-    fitting = [period for period in PERIODS_S if period <= _filled_s(load.partition_rows, wanted, servers)]
+    longest_s = min(_filled_s(load.partition_rows, wanted, servers), max(wanted.retention_s, PERIODS_S[0]))
+    fitting = [period for period in PERIODS_S if period <= longest_s]
     if not fitting:
         return None
     span_s = float(fitting[-1])
@@ -121,7 +123,7 @@ def _unpartitioned(load: MeasuredLoad, wanted: Wanted, servers: int) -> Iterator
         filled = formats.duration(_filled_s(load.partition_rows, wanted, servers))
         yield (
             f"usable partitions: the advised {in_words(load.partition_rows)} rows arrive in {filled} on one "
-            "server; measure with the memory that the server will have"
+            "server, so the measured rate does not last; measure with the memory that the server will have"
         )
 
 

@@ -42,6 +42,7 @@ class Servers(Struct, kw_only=True):
     count: Annotated[int | None, Meta(description="by the low end of the measured rate")]
     by_value: Annotated[int, Meta(description="by the measured rate itself")]
     share: Annotated[Figure, Meta(description="needed over measured rate, of all servers together one")]
+    devices: Annotated[int, Meta(description="most that one server takes, by the low end if there is one")]
 
 
 class Disk(Struct, kw_only=True):

@@ -51,10 +51,12 @@ def _needed(answer: Answer) -> Iterator[str]:
     wanted = answer.wanted
     rows = f"{wanted.rows_per_report} rows" if wanted.rows_per_report != 1 else "one row"
     yield (
-        f"Needed: {wanted.devices:,} devices with {rows} every {span(wanted.interval_s)}: "
+        f"Needed: {wanted.devices:,} devices with {rows} every {span(wanted.interval_s).removeprefix('1 ')}: "
         f"{formats.rate(answer.needed_rows_per_s)} rows/s, {formats.rate(answer.rows_per_day)} rows a day, "
         f"{formats.rate(answer.rows_kept)} rows in {span(wanted.retention_s)}."
     )
+    if wanted.retention_s < wanted.interval_s:
+        yield "The retention is shorter than the interval: a row is removed before its device reports again."
 
 
 def _sentences(one: Capacity, wanted: Wanted) -> Iterator[str]:
@@ -68,7 +70,7 @@ def _sentences(one: Capacity, wanted: Wanted) -> Iterator[str]:
     if one.knee is not None:
         yield f"Memory: {one.knee}"
     if one.partitions is not None:
-        yield _partitions(one.partitions, wanted)
+        yield _partitions(one.partitions, wanted, one.disk)
     yield from (f"Condition: {words}." for words in one.conditions)
     yield from (_beyond(each) for each in one.extrapolated)
     yield from (f"Not measured: {words}." for words in one.not_measured)
@@ -101,20 +103,24 @@ def _log(log: Log) -> str:
 
 def _servers(servers: Servers) -> str:
     share = f"the rate that is needed is {formats.digits(servers.share * 100)} % of the measured one"
+    share = f"one takes {servers.devices:,} devices at most; {share}, without any reserve."
     if servers.count is None:
         return (
             f"Servers: {servers.by_value:,} by the measured rate alone, which has no low end to rely on; "
-            f"{share}. Measure longer."
+            f"{share} Measure longer."
         )
     more = f" ({servers.by_value:,} by the measured rate itself)" if servers.by_value != servers.count else ""
-    return f"Servers: {servers.count:,} by the low end of the interval{more}; {share}, without any reserve."
+    return f"Servers: {servers.count:,} by the low end of the interval{more}; {share}"
 
 
-def _partitions(partitions: Partitions, wanted: Wanted) -> str:
+def _partitions(partitions: Partitions, wanted: Wanted, disk: Disk | None) -> str:
     rows, count = formats.rate(partitions.rows), f"{partitions.count:,}"
+    each = span(partitions.seconds)
+    more = f", {formats.size(disk.bytes_per_day * partitions.seconds / DAY_S)}" if disk else ""
     return (
-        f"Partitions: one for every {span(partitions.seconds)} on each server keeps each below {rows} rows; "
-        f"{count} of them cover {span(wanted.retention_s)}."
+        f"Partitions: one for every {each} on each server keeps each below {rows} rows; "
+        f"{count} of them cover {span(wanted.retention_s)}. A partition is dropped when its last row is that "
+        f"old, so rows of up to {each} more are kept{more}."
     )
 
 
