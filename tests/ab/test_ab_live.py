@@ -165,6 +165,7 @@ def test_time_that_is_too_short_leaves_it_undecided(sandbox: Sandbox) -> None:
     ("arguments", "words"),
     [
         (["--b", "postgres://me@host/db"], "arm B: postgres://me@host:5432/db is not a private server"),
+        (["--b", "pg18", "--b", "pg17"], "is given 2 times, but there can be only one"),
         (["--b", "pg9"], "there is no private PostgreSQL 'pg9'"),
         (["--b", "pg:/nowhere"], "arm B: the folder '/nowhere/bin' has no postgres"),
         (["--b-set", "clinets=3"], "arm B: there is no parameter 'clinets'"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from loadstone.crash import texts
 from loadstone.crash.documents import CommitCounts, Crash, Cycle, Flaw, Moment, Recovery
 from loadstone.crash.moments import KINDS, moments
-from loadstone.crash.recovery import back_at_rate, first_after, rate_before, replayed
+from loadstone.crash.recovery import back_at_rate, first_after, log_in_of_clients, rate_before, replayed
 from loadstone.crash.verdict import bound, exit_of, verdict_of
 from loadstone.errors import ExitCode
 
@@ -139,6 +139,20 @@ def test_verdicts(changes: dict[str, Any], verdict: str, code: ExitCode) -> None
     assert made.verdict == verdict
     assert exit_of(made, ExitCode.OK) == code
     assert texts.markdown(made)
+
+
+def test_a_server_that_lost_commits_and_then_did_not_come_up_says_both() -> None:
+    said = texts.answer(document([cycle(found=found(lost=9)), cycle(2, found=None)], data="/somewhere"))
+    assert "see crash 1. The server did not come up again after crash 2." in said
+
+
+def test_a_commit_of_a_client_shows_that_it_could_log_in() -> None:
+    seen = Recovery(down_s=0.1, connection_s=1.76, commit_s=1.75)
+    log_in_of_clients(seen)
+    assert seen.connection_s == 1.75
+    seen = Recovery(down_s=0.1, connection_s=1.0, commit_s=None)
+    log_in_of_clients(seen)
+    assert seen.connection_s == 1.0
 
 
 def test_a_server_that_had_no_room_is_no_wrong_answer() -> None:

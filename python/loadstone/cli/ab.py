@@ -25,6 +25,7 @@ from loadstone.cli.comparisons import (
 )
 from loadstone.cli.experiments import (
     allow_shell_option,
+    option_once,
     out_option,
     seed_option,
     set_option,
@@ -96,14 +97,8 @@ def _arm_options(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 @click.command("ab")
 @click.argument("scenario")
-@click.option(
-    "--a",
-    metavar="TARGET",
-    default="pg",
-    show_default=True,
-    help="Side A: pg, pg10 … pg18, or pg:/path/to/bin.",
-)
-@click.option("--b", metavar="TARGET", show_default="as --a", help="Side B, which is compared with A.")
+@option_once("--a", metavar="TARGET", default="pg", help="Side A: pg, pg10 … pg18, or pg:/path/to/bin.")
+@option_once("--b", metavar="TARGET", show_default="as --a", help="Side B, which is compared with A.")
 @_arm_options("b")
 @_arm_options("a")
 @size_option()

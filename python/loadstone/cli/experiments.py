@@ -17,14 +17,23 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "markdown", "json")
 
-private_target_option = click.option(
-    "--target",
-    metavar="TARGET",
-    default="pg",
-    show_default=True,
-    help="Private server: pg, pg10 … pg18, or pg:/path/to/bin.",
+
+def option_once(name: str, *, default: str | None = None, **rest: Any) -> Decorator:
+    """Return an option that is refused if it is given twice; click would take the last one."""
+
+    def only(_: click.Context, __: click.Parameter, values: Sequence[str]) -> str | None:
+        if len(values) > 1:
+            raise click.BadParameter(f"is given {len(values)} times, but there can be only one")
+        return values[0] if values else None
+
+    shown: dict[str, Any] = {"default": (default,), "show_default": True} if default else {}
+    return click.option(name, multiple=True, callback=only, **shown | rest)
+
+
+private_target_option = option_once(
+    "--target", metavar="TARGET", default="pg", help="Private server: pg, pg10 … pg18, or pg:/path/to/bin."
 )
-phase_option = click.option("--phase", metavar="ID", help="Phase of scripts, if the scenario has several.")
+phase_option = option_once("--phase", metavar="ID", help="Phase of scripts, if the scenario has several.")
 out_option = click.option(
     "--out",
     type=click.Path(path_type=Path),

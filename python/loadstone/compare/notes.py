@@ -38,7 +38,7 @@ def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
             f"{pair.a.name} and {pair.b.name} are separate runs: whatever else changed between them counts "
             "as a difference. One run with both targets compares them in turns."
         )
-    elif _fixed_order(pair):
+    elif _fixed_order(pair) and not _is_one_run(pair):
         yield (
             f"{pair.a.name} always ran before {pair.b.name}, so an effect of the order looks like a "
             "difference. This version alternates the order."

@@ -29,6 +29,12 @@ def first_after(ns: Array, start_ns: int) -> float | None:
     return float(later.min() - start_ns) / 1e9 if len(later) else None
 
 
+def log_in_of_clients(seen: Recovery) -> None:
+    """Take a client's commit as proof of its log-in where ours came later."""
+    if seen.connection_s is not None and seen.commit_s is not None:
+        seen.connection_s = min(seen.connection_s, seen.commit_s)
+
+
 def rate_before(ns: Array, begin_ns: int, killed_ns: int) -> float | None:
     """Return the commits per second of the load before the crash; None where it was too short to say."""
     from_ns = begin_ns + int(_WARM_S * 1e9)

@@ -190,6 +190,7 @@ class Session:
         end = begin + seen.watched_s
         while not is_back() and monotonic() < end:
             until(lambda: False, waiting, monotonic() + _LOOK_S)
+        recovery.log_in_of_clients(seen)
 
     def rate(self, seconds: float, name: str) -> float | None:
         """Return the commits per second of the load without a crash."""

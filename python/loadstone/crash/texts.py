@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.crash.findings import came_back
-from loadstone.crash.verdict import bound, is_whole, lost_something
+from loadstone.crash.verdict import bound, did_not_come_up, is_whole, lost_something
 from loadstone.report import formats
 from loadstone.report.fitted import Fitted
 
@@ -102,8 +102,7 @@ _TOTALS = ("acknowledged", "lost", "lost_allowed", "phantom", "unknown", "unknow
 
 def _sentences(document: Crash, crashes: int, totals: dict[str, int]) -> Iterator[str]:
     if document.verdict == "lost":
-        broken = [str(cycle.number) for cycle in document.cycles if not is_whole(cycle)]
-        yield f"Commits are not safe: see crash {', '.join(broken)}."
+        yield from _not_safe(document)
     elif document.verdict == "did not come up":
         yield f"{not_up(document)}."
     elif document.verdict == "cannot show a loss":
@@ -128,6 +127,13 @@ def _sentences(document: Crash, crashes: int, totals: dict[str, int]) -> Iterato
         yield NOTHING_OF_POWER
     else:
         yield from of_power(document)
+
+
+def _not_safe(document: Crash) -> Iterator[str]:
+    broken = [str(cycle.number) for cycle in document.cycles if not is_whole(cycle)]
+    yield f"Commits are not safe: see crash {', '.join(broken)}."
+    if did_not_come_up(document):
+        yield f"{not_up(document)}."
 
 
 def not_up(document: Crash) -> str:

@@ -34,7 +34,7 @@ def verdict_of(document: Crash) -> Verdict:
     """Return the verdict of what there is."""
     if not all(is_whole(cycle) for cycle in document.cycles):
         return "lost"
-    if document.data is not None or any(cycle.down_after for cycle in document.cycles):
+    if did_not_come_up(document):
         return "did not come up"
     if document.checker is False or _control_fails(document):
         return "cannot show a loss"
@@ -42,6 +42,11 @@ def verdict_of(document: Crash) -> Verdict:
     if document.checker is None and document.state != "complete":
         return "undecided"  # it ended before its last row was deleted on purpose
     return "kept" if len(done) == document.wanted else "undecided"
+
+
+def did_not_come_up(document: Crash) -> bool:
+    """Return whether the server could not be started after a crash, or at a second restart."""
+    return document.data is not None or any(cycle.down_after for cycle in document.cycles)
 
 
 def _control_fails(document: Crash) -> bool:

@@ -298,8 +298,9 @@ class _Search:
 
     def _grows(self, ratio: float, p_grows: float, p_steady: float) -> NoKnee:
         reason = (
-            f"Import slows down steadily from the first row on: the last of {self.n} steps takes {ratio:.3g} "
-            f"times as long as the first, and a knee fits no better than chance (p = {p_steady:.2g})."
+            f"Import slows down steadily from the first row on: in the fit, the last of {self.n} steps "
+            f"takes {ratio:.3g} times as long as the first, and a knee fits no better than chance "
+            f"(p = {p_steady:.2g})."
         )
         evidence = f"Against a constant: p = {p_grows:.3f}."
         return NoKnee("steady", reason, float(self.rows[-1]), None, self.n, evidence)
