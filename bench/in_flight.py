@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.target import open_target, parse_target
-from loadstone.workload.queries.execution import QueryOptions, ask_all
+from loadstone.workload.queries.execution import QueryOptions, perform_all
 
 if TYPE_CHECKING:
     from loadstone.target import OpenTarget
@@ -46,7 +46,7 @@ def _measured(opened: OpenTarget, clients: int, sql: str) -> str:
     options = QueryOptions(workers=clients, duration_s=SECONDS, resting=False, records=False)
     before = _cpu_s()
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder:
-        account = ask_all(texts, opened, Path(folder), None, None, options)
+        account = perform_all(texts, opened, Path(folder), None, None, options)
     cpu_s, done = _cpu_s() - before, account["counts"]["done"]
     per_s = done / ((account["end_ns"] - account["start_ns"]) / 1e9)
     latency_s = account["service"]["mean_ns"] / 1e9

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.model import PlainQueries, PlainQuery
 from loadstone.target import open_target, parse_target
-from loadstone.workload.queries.rounds import QueryContext, ask_in_turn
+from loadstone.workload.queries.rounds import QueryContext, perform_in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ def _ours(opened: OpenTarget, sql: str) -> list[float]:
         closing(opened.connect("b")) as own,
     ):
         context = QueryContext(lambda: own, lambda: own, _never, None, None, "loadstone", lambda _: None)
-        account = ask_in_turn(queries, opened, Path(folder), context)
+        account = perform_in_turn(queries, opened, Path(folder), context)
     return [run["seconds"] * 1e3 for run in account["plain_queries"]["runs"]]
 
 

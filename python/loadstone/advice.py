@@ -9,7 +9,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.results.folder import RunFolder, state_of
 from loadstone.run import Outcome, execute
 from loadstone.summary.document import summarise
-from loadstone.summary.knee.knee import in_words
+from loadstone.summary.knee.knee import rows_text
 from loadstone.summary.verification import FOLDER
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def verify(request: Request, outcome: Outcome, listener: Listener) -> Outcome:
     state = state_of(RunFolder.open(inside)) if (inside / "run.json").is_file() else None
     if state == "complete":
         return outcome
-    listener.said(f"verifying: the same rows into partitions of {in_words(rows)} rows …")
+    listener.said(f"verifying: the same rows into partitions of {rows_text(rows)} rows …")
     again = replace(
         request,
         scenarios=list(_partitionable(request)),

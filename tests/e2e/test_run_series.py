@@ -190,7 +190,7 @@ def _fresh(summary: dict[str, Any]) -> None:
     assert (
         0 < fresh["probe_every_ns"] < 5e9
     )  # due every 50 ms, answered when the server can: late ones at once
-    assert len(summary["beside"]["queries"]) == 2
+    assert len(summary["mixed"]["queries"]) == 2
 
 
 def test_a_server_killed_in_the_middle_of_a_load_ends_its_phase_in_order(sandbox: Sandbox) -> None:

@@ -19,7 +19,7 @@ from loadstone.engines.duckdb.library import opened
 from loadstone.model import Load, PlainTable, Rows, Series
 from loadstone.target import open_target, parse_target
 from loadstone.workload.load import TableLoadOptions
-from loadstone.workload.queries.execution import QueryOptions, ask_all
+from loadstone.workload.queries.execution import QueryOptions, perform_all
 from loadstone.workload.tsbs.load import perform_load
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_fifty_clients_are_inside_their_queries_at_once(tmp_path: Path) -> None:
         with closing(target.connect("test")) as control:
             control.execute("create sequence main.arrivals")
         options = QueryOptions(workers=CLIENTS, timeout_s=50.0, resting=False)
-        account = ask_all([("", MEETING)] * CLIENTS, target, tmp_path, None, None, options)
+        account = perform_all([("", MEETING)] * CLIENTS, target, tmp_path, None, None, options)
     assert (account["state"], account["counts"]["done"]) == ("complete", CLIENTS), account["errors"]
 
 
@@ -99,7 +99,7 @@ def test_no_committed_row_is_lost_whoever_wrote_it(tmp_path: Path) -> None:
         loading.start()
         options = QueryOptions(workers=4, resting=False)
         statement = ("", "insert into main.stated values (1)")
-        stated = ask_all([statement] * 200, target, folders[1], None, None, options)
+        stated = perform_all([statement] * 200, target, folders[1], None, None, options)
         loading.join()
     assert (stated["counts"]["done"], stated["state"]) == (200, "complete"), stated["errors"]
     (account,) = loaded

@@ -173,7 +173,7 @@ def test_a_load_with_queries_beside_it_is_reported(tmp_path: Path) -> None:
     seconds = (drive["end_ns"] - drive["measure_ns"]) / NS
     assert found["drive"]["metrics_per_s"]["value"] == pytest.approx(5000 / seconds)
     assert found["load"]["starved"] == pytest.approx(0.5 / drive["clients"] / seconds)
-    assert found["beside"]["queries"][0]["label"] == "TimescaleDB last location per truck"
+    assert found["mixed"]["queries"][0]["label"] == "TimescaleDB last location per truck"
     assert found["freshness"]["max_ns"] == 7_000_000
     page = write_report(folder).read_text()
     for words in ("metrics/s", "Freshness", ">last location per truck<", "waited for rows"):

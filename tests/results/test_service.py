@@ -11,7 +11,7 @@ from support.summaries import part, plain, summarise
 from loadstone.errors import RunFailedError
 from loadstone.results.documents import Drive
 from loadstone.results.service import service_losses
-from loadstone.run.outcome import judge
+from loadstone.run.outcome import outcome_of
 
 START = 10 * NS
 NOBODY_LOST = {"count": 0, "first_ns": None, "sqlstate": None, "message": None}
@@ -87,7 +87,7 @@ LOST = {"count": 3, "first_ns": START + 2 * NS, "sqlstate": "57P01", "message": 
 def test_what_fails_a_drive(account: dict[str, Any], words: str) -> None:
     assert service_losses(part(Drive, account)) == [words]
     whole = plain(part(Drive, account)) | account
-    assert judge(whole) == ("failed", words)
+    assert outcome_of(whole) == ("failed", words)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_does_not(account: dict[str, Any]) -> None:
 
 def test_incomplete_records_still_fail_the_run() -> None:
     with pytest.raises(RunFailedError, match="the records of the drive are incomplete"):
-        judge(drive(output_error="no space left"))
+        outcome_of(drive(output_error="no space left"))
 
 
 @pytest.fixture
@@ -158,4 +158,4 @@ def test_a_pause_of_our_own_is_the_clients(account: tuple[Path, dict[str, Any]])
 def test_an_error_is_quoted_once(reason: str) -> None:
     error = {"message": "no answer", "sqlstate": "timeout", "first_ns": 1, "count": 2}
     account = {"state": "aborted", "reason": reason, "errors": [error], "output_error": None}
-    assert judge(account) == ("failed", "every client lost its connection: no answer (timeout)")
+    assert outcome_of(account) == ("failed", "every client lost its connection: no answer (timeout)")

@@ -112,9 +112,9 @@ def test_a_signal_while_what_ran_beside_a_load_ends_waits_for_its_end() -> None:
         gone.append(True)
 
     with Signals() as signals:
-        company = ConcurrentQueries(signals, [part])
-        company.during(lambda: None)
-        company.during(None)
+        concurrent = ConcurrentQueries(signals, [part])
+        concurrent.during(lambda: None)
+        concurrent.during(None)
         assert gone == [True]
         with pytest.raises(InterruptedRun):
             signals.check()

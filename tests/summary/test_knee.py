@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.summaries import plain
 
-from loadstone.summary.knee.knee import FEWEST_STEPS, LEAST_GROWTH, Knee, NoKnee, find_knee, in_words
+from loadstone.summary.knee.knee import FEWEST_STEPS, LEAST_GROWTH, Knee, NoKnee, find_knee, rows_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -254,4 +254,4 @@ def test_the_document_says_all_in_words_and_figures() -> None:
     ],
 )
 def test_rows_in_words(rows: float, words: str) -> None:
-    assert in_words(rows) == words
+    assert rows_text(rows) == words

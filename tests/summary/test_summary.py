@@ -22,7 +22,7 @@ from loadstone.summary.histograms import Histogram, bucket_floor_ns, bucket_top_
 from loadstone.summary.run_files import read_run
 from loadstone.summary.sizes import summarise_sizes
 from loadstone.summary.statistics import Interval, batch_means, drift, ratio_interval
-from loadstone.summary.warnings import judge_phase
+from loadstone.summary.warnings import phase_warnings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -294,7 +294,7 @@ def test_others_are_known_beside_an_engine_in_our_process(
     (phase,) = document.summarise(folder).phases
     assert phase.usage
     usage = replace(phase.usage, cpu_server=None, cpu_other=0.4)
-    found = judge_phase(replace(phase, usage=usage), read_run(folder).calibration, in_process=in_process)
+    found = phase_warnings(replace(phase, usage=usage), read_run(folder).calibration, in_process=in_process)
     assert ("MachineWasBusy" in {one.kind for one in found}) == warned
 
 

@@ -11,7 +11,7 @@ from support.table_load_folders import _rewrite
 from loadstone.report.concurrency import verdict_words
 from loadstone.results.documents.summary import Concurrency, Group, Imports, PhaseFigures, WidthPoint
 from loadstone.summary.scaling.concurrency import judge_width, summarise_concurrency
-from loadstone.summary.warnings import judge_imports, judge_widths
+from loadstone.summary.warnings import import_warnings, width_warnings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,18 +96,18 @@ def widths(done: int, clients: int, qps: float, mean_ms: float) -> list[Concurre
 
 
 def test_a_client_that_is_busy_between_answers_is_warned_of() -> None:
-    (caution,) = judge_widths(widths(435, 10, 107.1, 47.08))
+    (caution,) = width_warnings(widths(435, 10, 107.1, 47.08))
     assert (caution.target, caution.level) == ("duckdb", "warning")
     assert "(5.04 of 10)" in caution.message
-    (alone,) = judge_widths(widths(429, 1, 107.0, 6.85))
+    (alone,) = width_warnings(widths(429, 1, 107.0, 6.85))
     assert "(0.733 of 1)" in alone.message
 
 
 def test_queries_that_the_end_cut_off_are_not_held_against_the_client() -> None:
     # 55 answers to 50 clients: up to as many were in flight at the end and are not counted.
-    assert list(judge_widths(widths(55, 50, 6.8, 6000))) == []
-    assert list(judge_widths(widths(400, 10, 99.0, 100.0))) == []
-    assert list(judge_widths(widths(0, 10, 0.0, 0.0))) == []
+    assert list(width_warnings(widths(55, 50, 6.8, 6000))) == []
+    assert list(width_warnings(widths(400, 10, 99.0, 100.0))) == []
+    assert list(width_warnings(widths(0, 10, 0.0, 0.0))) == []
 
 
 def imports(alone: float, *, workers: int = 1) -> list[dict[str, Any]]:
@@ -128,12 +128,14 @@ def typed_imports(alone: float, *, workers: int = 1) -> list[Imports]:
 
 
 def test_an_import_that_queries_did_not_slow_down_is_warned_of() -> None:
-    (caution,) = judge_imports(typed_imports(81_565.0))
+    (caution,) = import_warnings(typed_imports(81_565.0))
     assert "(96,564 rows/s)" in caution.message
     assert "(81,565 rows/s)" in caution.message
     assert caution.target == "pg18"
-    assert list(judge_imports(typed_imports(120_000.0))) == []
-    assert list(judge_imports(typed_imports(81_565.0, workers=2))) == [], "two connections are another import"
+    assert list(import_warnings(typed_imports(120_000.0))) == []
+    assert list(import_warnings(typed_imports(81_565.0, workers=2))) == [], (
+        "two connections are another import"
+    )
 
 
 def quicker(drive: dict[str, Any]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def test_of_a_load_without_an_account_the_queries_tell_how_long_it_took() -> Non
     assert found.done == 14, "of the eight seconds after the warm-up the last two whole ones"
 
 
-def ask_beside(home: Path) -> None:
+def perform_mixed(home: Path) -> None:
     """Put queries beside a load of the folder, which takes nine seconds then."""
     drive = json.loads((home / "drive.json").read_text())
     begin_ns = drive["measure_ns"]
@@ -107,7 +107,7 @@ def ask_beside(home: Path) -> None:
 def entry(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Imports of two targets, the first with queries beside its import by two connections."""
     folder = flights(tmp_path_factory.mktemp("imports") / "run", Flights(load=False))
-    ask_beside(next(folder.glob("targets/pg18/phases/*workers-2")))
+    perform_mixed(next(folder.glob("targets/pg18/phases/*workers-2")))
     slow = next(folder.glob("targets/duckdb/phases/*workers-1")) / "drive.json"
     _rewrite(slow, lambda drive: {**drive, "end_ns": drive["measure_ns"] + 20 * NS})
     found: dict[str, Any] = summarise(folder)["imports"][0]

@@ -58,7 +58,7 @@ def test_a_url_keeps_its_other_parameters() -> None:
 
 def test_a_secret_setting_is_not_shown() -> None:
     target = parse_target("pg18?setting.app.password=hunter2")
-    shown = (target.url, target.id, target.without_password(), target.settings_in_words)
+    shown = (target.url, target.id, target.without_password(), target.settings_text)
     assert not any("hunter2" in text for text in shown)
     assert target.settings == {"app.password": "hunter2"}
 

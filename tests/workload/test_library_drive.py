@@ -21,7 +21,7 @@ from loadstone.summary.histograms import read_log
 from loadstone.workload.drive import perform
 from loadstone.workload.queries.answer import digest
 from loadstone.workload.queries.clients import EngineAsker, QueryingLibrary
-from loadstone.workload.queries.execution import QueryOptions, ask_all
+from loadstone.workload.queries.execution import QueryOptions, perform_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -203,7 +203,7 @@ def test_what_fails_is_counted_by_class_with_its_first_words(
 
 def test_the_plan_and_its_seed_reach_the_drive(duckdb: OpenTarget, tmp_path: Path) -> None:
     options = QueryOptions(pace=Pace("poisson", 50.0), duration_s=0.3, seed=77, workers=2)
-    account = ask_all([("one", "select 1 as one")], duckdb, tmp_path, None, None, options)
+    account = perform_all([("one", "select 1 as one")], duckdb, tmp_path, None, None, options)
     assert (account["seed"], account["threads"], account["state"]) == (77, 2, "complete")
     assert account["pace"] == {"kind": "poisson", "rate_per_s": 50.0}
 

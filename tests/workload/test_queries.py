@@ -12,10 +12,10 @@ from loadstone.errors import LoadstoneError, RunFailedError
 from loadstone.model import Draw, PlainQueries, PlainQuery
 from loadstone.private_server.page_cache import evict
 from loadstone.results.folder import RunFolder
-from loadstone.run.queries import compare_queries, judge_queries
+from loadstone.run.queries import compare_queries, outcome_of_queries
 from loadstone.run.server import Server
 from loadstone.workload.queries.answer import compare
-from loadstone.workload.queries.rounds import QueryContext, ask_in_turn, texts_of
+from loadstone.workload.queries.rounds import QueryContext, perform_in_turn, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ def asked(
     with closing(opened.connect("test")) as own:
         working = control or (lambda: own)
         context = QueryContext(working, working, cool, None, None, "loadstone", kept.append)
-        account = ask_in_turn(PlainQueries(queries, **given), opened, out, context)
+        account = perform_in_turn(PlainQueries(queries, **given), opened, out, context)
     assert len(kept) == len(texts)
     assert list(out.iterdir()) == []
     return account
@@ -114,7 +114,7 @@ def test_an_account_says_when_each_run_was(both: tuple[OpenTarget, OpenTarget], 
         assert account["counts"] == {"scheduled": 6, "done": 6, "failed": 0, "skipped": 0, "dropped": 0}
         assert account["plain_queries"]["caches"] == NOT_TRIED
         assert account["plain_queries"]["table_bytes"] > ROWS
-        assert judge_queries(account) == ("complete", None)
+        assert outcome_of_queries(account) == ("complete", None)
 
 
 def test_what_cannot_be_found_out_is_noted(both: tuple[OpenTarget, OpenTarget], tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_queries_after_a_server_was_lost_for_good_are_skipped(
         ("failed", 'column "nothing" does not exist (42703)'),
         ("skipped", "the server was not available again"),
     ]
-    state, reason = judge_queries(account)
+    state, reason = outcome_of_queries(account)
     assert (state, str(reason).startswith("2 of 2 queries failed: Sql1 (warm run 1): ")) == ("failed", True)
 
 

@@ -34,7 +34,7 @@ CONTROLS = ("CPU", "fsync")
 _PROPORTIONAL = (RATE, WARM, DISK)
 """Metrics that change at most by the factor by which the machine does. A latency at a fixed rate may change
 by more, because a queue grows."""
-_TELLING = 0.01
+_CLEAR_P = 0.01
 """A p value from which an effect of the order is worth a sentence."""
 
 
@@ -291,5 +291,5 @@ def order_notes(found: Findings) -> list[str]:
         f"later in a block (p {formats.digits(float(p_value), 2)}). The orders are balanced, so the ratio is "
         "not affected."
         for check, p_value in zip(tested, adjusted, strict=True)
-        if p_value < _TELLING
+        if p_value < _CLEAR_P
     ]

@@ -73,12 +73,12 @@ def after_block(experiment: Experiment) -> Iterator[str]:
     yield f"block {done} of at most {looks[-1]} ({order}): {after}"
     rows = [row for row in experiment.findings.rows if row.primary]
     for row in rows[:_MOST_LINES]:
-        yield f"  {_stand(row)}"
+        yield f"  {_state_of(row)}"
     if len(rows) > _MOST_LINES:
         yield f"  … and {len(rows) - _MOST_LINES} more phases"
 
 
-def _stand(row: Row) -> str:
+def _state_of(row: Row) -> str:
     name = f"{shown.phase_name(row)}: {row.metric}"
     if row.ratio is None:
         return f"{name}: {row.verdict}{f' ({row.reason})' if row.reason else ''}"

@@ -9,7 +9,7 @@ from loadstone.capacity.documents import Capacity, Disk, Extrapolation, Log, Par
 from loadstone.errors import LoadstoneError
 from loadstone.report import formats
 from loadstone.summary.advice import time_partitions
-from loadstone.summary.knee.knee import in_words
+from loadstone.summary.knee.knee import rows_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,7 @@ def _unpartitioned(load: MeasuredLoad, wanted: Wanted, servers: int) -> Iterator
     if load.partition_rows is not None and _partitions(load, wanted, servers) is None:
         filled = formats.duration(_filled_s(load.partition_rows, wanted, servers))
         yield (
-            f"usable partitions: the advised {in_words(load.partition_rows)} rows arrive in {filled} on one "
+            f"usable partitions: the advised {rows_text(load.partition_rows)} rows arrive in {filled} on one "
             "server, so the measured rate does not last; measure with the memory that the server will have"
         )
 
@@ -164,7 +164,7 @@ def _not_measured(load: MeasuredLoad) -> Iterator[str]:
     if load.knee is None:
         yield "when indexes stop fitting into memory: that needs a load in steps (loadstone run index-import)"
     elif not load.knee.found and load.knee.outcome == "none":
-        yield f"tables of more than {in_words(load.knee.up_to_rows or 0)} rows"
+        yield f"tables of more than {rows_text(load.knee.up_to_rows or 0)} rows"
     yield "removing old rows, vacuum, backups and replicas, and queries at the same time"
     if load.driven:
         yield "latency at the needed rate: the rate is the highest one (loadstone slo keeps a latency)"

@@ -141,8 +141,8 @@ def _add_phase(entry: PhaseValues, phase: PhaseFigures, cores: int | None) -> No
         entry.add(Metric(DISK, "B"), turn, _on_disk(phase))
         if phase.kind == "size":
             entry.primary = DISK
-    if phase.beside:
-        tps = phase.beside.drive.tps
+    if phase.mixed:
+        tps = phase.mixed.drive.tps
         entry.add(Metric("queries meanwhile", "queries/s", "higher"), turn, tps.value, tps)
 
 

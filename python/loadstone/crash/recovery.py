@@ -81,7 +81,7 @@ def replayed(log: str) -> tuple[int, float] | None:
     """Return bytes of WAL replayed and seconds of it, as the server's log tells; None where it does not."""
     if _NONE in log:
         return 0, 0.0
-    begin, end = _told(log, _FROM), _told(log, _TO)
+    begin, end = _logged_at(log, _FROM), _logged_at(log, _TO)
     if begin is None or end is None:
         return None
     return max(end[0] - begin[0], 0), max((end[1] - begin[1]).total_seconds(), 0.0)
@@ -93,13 +93,13 @@ def before_replay(log: str) -> float | None:
     Most of them are for syncing the data directory, see PostgreSQL's `recovery_init_sync_method`.
     """
     first = next((found for found in map(_TIME.match, log.splitlines()) if found), None)
-    begin = _told(log, _FROM)
+    begin = _logged_at(log, _FROM)
     if first is None or begin is None:
         return None
     return max((begin[1] - datetime.fromisoformat(first[1])).total_seconds(), 0.0)
 
 
-def _told(log: str, what: re.Pattern[str]) -> tuple[int, datetime] | None:
+def _logged_at(log: str, what: re.Pattern[str]) -> tuple[int, datetime] | None:
     for line in log.splitlines():
         found, time = what.search(line), _TIME.match(line)
         if found and time:

@@ -67,7 +67,7 @@ select (select setting from pg_settings where name = 'shared_preload_libraries')
        (select w.fdwname from pg_foreign_server s join pg_foreign_data_wrapper w on w.oid = s.srvfdw
         where s.srvname = %(server)s) as wrapper
 """
-_MANNER = (
+_OPTIONS = (
     (
         "rows of a transaction that is rolled back remain in cstore_fdw's files: an interrupted load "
         "cannot be resumed"
@@ -108,7 +108,7 @@ class CstoreSeries(TimeSeriesDialect):
         ]
         if options.chunk_time_s is not None or options.hash_partitions:
             found.append("a table is one file: it has no partitions")
-        return (*found, *_MANNER)
+        return (*found, *_OPTIONS)
 
     def size(self, control: Control, table: str) -> timeseries.TableSize:
         """Read what a table takes on disk."""
@@ -147,7 +147,7 @@ class CstoreTables(TableDialect):
     def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say what the files do not have of a table."""
         del options, where
-        return _MANNER
+        return _OPTIONS
 
     def size(self, control: Control, table: str) -> TableSize:
         """Read what a table takes on disk."""

@@ -31,7 +31,7 @@ _OLDEST = 120000
 """Greenplum 7 is on PostgreSQL 12; 6 on 9.4, whose WAL functions and statistics bear other names."""
 
 _KEEPING = " with (appendoptimized=true, orientation=column, compresstype=zstd, compresslevel=1)"
-_MANNER = (
+_OPTIONS = (
     "tables are append-optimised and column-oriented, compressed with zstd at level 1",
     ("rows are sent to the coordinator, which sends them to the segments; only the coordinator is observed"),
 )
@@ -60,7 +60,7 @@ class GreenplumSeries(TimeSeriesDialect):
     def notes(self, options: SeriesTables, where: timeseries.TableFacts = USUAL_SERIES) -> tuple[str, ...]:
         """Say how tables are kept, in place of what PostgreSQL says of compression."""
         found = (note for note in super().notes(options, where) if "nothing is compressed" not in note)
-        return (*found, *_MANNER)
+        return (*found, *_OPTIONS)
 
 
 class GreenplumTables(TableDialect):
@@ -80,7 +80,7 @@ class GreenplumTables(TableDialect):
 
     def notes(self, options: PlainTable, where: TableFacts = USUAL) -> tuple[str, ...]:
         """Say how tables are kept."""
-        return (*super().notes(options, where), *_MANNER)
+        return (*super().notes(options, where), *_OPTIONS)
 
 
 class Greenplum(PostgresFamily):

@@ -10,7 +10,7 @@ from loadstone.private_server.builds import find_build
 from loadstone.private_server.os_user import server_account
 from loadstone.results.redact import redact
 from loadstone.target import parse_target
-from loadstone.target.settings import settings_in_words, split_settings, with_settings
+from loadstone.target.settings import settings_text, split_settings, with_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +37,8 @@ class Arm:
     def label(self) -> str:
         """Return what people read."""
         target = parse_target(self.target)
-        words = (target.label.removeprefix("private server "), target.settings_in_words)
-        return ", ".join(filter(None, (*words, redact(settings_in_words(self.parameters)))))
+        words = (target.label.removeprefix("private server "), target.settings_text)
+        return ", ".join(filter(None, (*words, redact(settings_text(self.parameters)))))
 
     def twin(self) -> Arm:
         """Return the arm that is set up alike."""

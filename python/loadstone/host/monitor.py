@@ -26,7 +26,7 @@ T = TypeVar("T")
 Level = Literal["info", "warning", "error"]
 Write = Callable[[Mapping[str, object]], object]
 """Takes one line; may raise LoadstoneError or OSError when it cannot."""
-Tell = Callable[[Level, str, str], object]
+LogEvent = Callable[[Level, str, str], object]
 """Takes an event: level, message, hint. Called from the monitor's threads."""
 Ask = Callable[[], Sample | None]
 """Asks the server for `engine` of monitor.jsonl; None when there is nothing to see."""
@@ -39,7 +39,7 @@ _PAUSE_NS = 200_000_000
 """A wait that ends so much later than asked was one of a process that was stopped."""
 _RETRY_LIMIT_S = 30.0
 _BY_SQL = "The server's own counters"
-_OUTAGES_TOLD = 5
+_OUTAGES_LOGGED = 5
 
 
 def next_deadline(deadline_ns: int, interval_ns: int, now_ns: int) -> int:
@@ -51,7 +51,7 @@ def next_deadline(deadline_ns: int, interval_ns: int, now_ns: int) -> int:
 class Questions:
     """Asks one question at a time in a thread of its own and hands the answer over if it comes in time."""
 
-    def __init__(self, ask: Ask, tell: Tell, interval_s: float, subject: str = _BY_SQL) -> None:
+    def __init__(self, ask: Ask, tell: LogEvent, interval_s: float, subject: str = _BY_SQL) -> None:
         """Prepare; the thread starts with the first question. `subject`, in the plural, is asked for."""
         self._subject = subject
         self._ask = ask
@@ -142,13 +142,13 @@ class Questions:
             return
         self._troubled = True
         self._outages += 1
-        if self._outages <= _OUTAGES_TOLD:
-            last = " Further gaps are not reported." if self._outages == _OUTAGES_TOLD else ""
+        if self._outages <= _OUTAGES_LOGGED:
+            last = " Further gaps are not reported." if self._outages == _OUTAGES_LOGGED else ""
             hint = f"The report has a gap here; Loadstone tries again.{last}"
             self._tell("warning", f"{self._subject} cannot be read: {reason}", hint)
 
     def _recover(self) -> None:
-        if self._troubled and self._outages <= _OUTAGES_TOLD:
+        if self._troubled and self._outages <= _OUTAGES_LOGGED:
             self._tell("info", f"{self._subject} can be read again.", "")
         self._troubled = False
 
@@ -174,7 +174,7 @@ class Monitor:
     The first sample is taken at once and the last one at `stop`, so the shortest phase has two.
     """
 
-    def __init__(self, watched: Watched, write: Write, tell: Tell, *, interval_s: float = 1.0) -> None:
+    def __init__(self, watched: Watched, write: Write, tell: LogEvent, *, interval_s: float = 1.0) -> None:
         """Prepare; nothing is watched before `start`."""
         self._write = write
         self._tell_event = tell
@@ -189,7 +189,7 @@ class Monitor:
             Questions(ask, self._tell, interval_s, f"The counters of {name}")
             for name, ask in watched.sources.items()
         ]
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._stop_ns: int | None = None
@@ -246,7 +246,7 @@ class Monitor:
         else:
             self._tree.watch(pid)
         self._group = ControlGroup.of(pid)
-        self._told.discard("server")
+        self._logged.discard("server")
 
     def _run(self, stopping: threading.Event) -> None:
         self._gpus = Gpus()
@@ -345,12 +345,12 @@ class Monitor:
             return None
 
     def _tell_once(self, key: str, message: str) -> None:
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self._logged:
+            self._logged.add(key)
             self._tell("warning", message, "")
 
     def _tell(self, level: Level, message: str, hint: str) -> None:
         try:
             self._tell_event(level, message, hint)
         except (LoadstoneError, OSError):
-            self._told.add("write")  # the same full disk; whoever owns the folder has been told
+            self._logged.add("write")  # the same full disk; whoever owns the folder has been told

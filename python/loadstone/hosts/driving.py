@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from loadstone.hosts.fleet import Fleet
     from loadstone.signals import Signals
 
-    Tell = Callable[[Sequence[Mapping[str, str]]], None]
+    OnMessages = Callable[[Sequence[Mapping[str, str]]], None]
     Show = Callable[[dict[str, Any]], None]
     Say = Callable[[str, str], None]
-    Driver = Callable[[dict[str, Any], Show, Tell], dict[str, Any]]
+    Driver = Callable[[dict[str, Any], Show, OnMessages], dict[str, Any]]
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ def driver(hosts: str | None, signals: Signals, say: Say) -> Iterator[Driver]:
 
 
 def _performed(
-    fleet: Fleet, signals: Signals, say: Say, document: dict[str, Any], show: Show, tell: Tell
+    fleet: Fleet, signals: Signals, say: Say, document: dict[str, Any], show: Show, tell: OnMessages
 ) -> dict[str, Any]:
     return fleet.perform(document, signals, show, tell, say)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from loadstone.hosts.places import Places
     from loadstone.signals import Signals
 
-    Tell = Callable[[Sequence[Mapping[str, str]]], None]
+    OnMessages = Callable[[Sequence[Mapping[str, str]]], None]
 
 Document = dict[str, Any]
 
@@ -109,7 +109,7 @@ class Fleet:
         document: Document,
         signals: Signals | None,
         show: Callable[[Document], None] | None = None,
-        on_messages: Tell | None = None,
+        on_messages: OnMessages | None = None,
         say: Callable[[str, str], object] | None = None,
         on_step: Callable[[Document], None] | None = None,
     ) -> Document:
@@ -248,7 +248,9 @@ class _Performance:
                 if self._signals is not None:
                     self._signals.during(None)
 
-    def begin(self, document: Document, ceiling_of: tuple[str, int] | None, on_messages: Tell | None) -> bool:
+    def begin(
+        self, document: Document, ceiling_of: tuple[str, int] | None, on_messages: OnMessages | None
+    ) -> bool:
         """Prepare all hosts, and let them begin unless a signal comes before; returns whether they did."""
         self._client.sync(self.joint.prepare, document, ceiling_of)
         try:
@@ -266,7 +268,7 @@ class _Performance:
     def watch(
         self,
         show: Callable[[Document], None] | None,
-        on_messages: Tell | None,
+        on_messages: OnMessages | None,
         on_step: Callable[[Document], None] | None,
         *,
         ends_with_one: bool = False,

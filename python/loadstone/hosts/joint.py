@@ -87,7 +87,7 @@ class JointDrive:
         self._lease_s = lease_s
         self.calibration_s = 0.5
         self._document: Message = {}
-        self._first_told = False
+        self._first_reported = False
         self.go_ns: int | None = None
         """The common start on our clock."""
 
@@ -254,12 +254,12 @@ class JointDrive:
     def first_awaits_others(self) -> bool:
         """Whether the first host of a script is to be told, now, that all others have ended."""
         first, *others = self.shares
-        wanted = self._document.get("lua", {}).get("done") and not self._first_told
+        wanted = self._document.get("lua", {}).get("done") and not self._first_reported
         return bool(wanted) and first.running and not any(share.running for share in others)
 
     async def tell_first(self) -> None:
         """Tell the first host of a script that all others have ended."""
-        self._first_told = True
+        self._first_reported = True
         answer = await self._ask(self.shares[0], {"do": "proceed"}, PATIENCE_S)
         self.shares[0].lost = self.shares[0].lost or answer.get("lost")
 

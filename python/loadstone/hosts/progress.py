@@ -25,7 +25,7 @@ class JointProgress:
         """Nothing has come yet."""
         self._shares = shares
         self._rows: dict[int, dict[int, Row]] = {}
-        self._told: dict[int, int] = {}
+        self._reported: dict[int, int] = {}
         """The latest interval that each host has told of."""
         self._shown = -1
         self._latest: Row | None = None
@@ -64,7 +64,7 @@ class JointProgress:
         for row in progress.get("recent") or latest:
             # The order in time is the same on all hosts, and starts are multiples of the interval apart.
             since_ms = round((row["start_ns"] - begun_ns) / 1e6)
-            self._told[share.number] = max(since_ms, self._told.get(share.number, -1))
+            self._reported[share.number] = max(since_ms, self._reported.get(share.number, -1))
             if since_ms > self._shown:
                 self._rows.setdefault(since_ms, {})[share.number] = row | {
                     "start_ns": share.here(row["start_ns"]),
@@ -77,7 +77,7 @@ class JointProgress:
         for since_ms in sorted(self._rows):
             rows = self._rows[since_ms]
             missing = running - rows.keys()
-            if any(self._told.get(number, -1) < since_ms for number in missing):
+            if any(self._reported.get(number, -1) < since_ms for number in missing):
                 break
             if missing:  # who has told of a later interval does not tell of this one any more
                 del self._rows[since_ms]

@@ -28,7 +28,7 @@ from loadstone.plan.workloads import measured_seconds, needs_of
 from loadstone.results import documents
 from loadstone.results.labels import distinct_labels
 from loadstone.results.older import renamed
-from loadstone.results.redact import is_telling, learn
+from loadstone.results.redact import is_secret_name, learn
 from loadstone.scenario.dialects import DIALECTS, in_dialect
 from loadstone.scenario.parameter import nearest
 from loadstone.scenario.private_server import private_server_of
@@ -285,7 +285,7 @@ def _sweep(phase: Phase, settings: _Settings) -> list[dict[str, Value]]:
     """Return the variants of a phase, with the user's own values in place of the author's."""
     if not phase.sweep:
         return [{}]
-    for name in {name for variant in phase.sweep for name in variant if is_telling(name)}:
+    for name in {name for variant in phase.sweep for name in variant if is_secret_name(name)}:
         raise LoadstoneError(
             f"phase {phase.id}: the parameter '{name}' cannot be swept",
             "By its name its values are secrets, and they would be in the names of folders. Choose "

@@ -64,10 +64,10 @@ class ImportsBlock:
     rows: int | None
     """Of each import, where all have as many."""
     several: bool
-    beside: bool
+    mixed: bool
     """Whether queries ran while rows went in."""
-    beside_words: str
-    beside_failed: bool
+    mixed_words: str
+    mixed_failed: bool
     sizes: list[SizeRow]
     published: list[PublishedSize]
     of_values: bool
@@ -91,7 +91,7 @@ def imports_block(identity: str, entry: Imports, names: Mapping[str, str], summa
     charts.append(_compression(f"{identity}-size", sizes, entry.published))
     published: list[Published | Compared] = [*entry.published]
     published += [figure for load in entry.loads for figure in load.published]
-    beside = [load.mixed for load in entry.loads if load.mixed]
+    mixed = [load.mixed for load in entry.loads if load.mixed]
     rows = {load.rows for load in entry.loads}
     return ImportsBlock(
         id=identity,
@@ -99,9 +99,9 @@ def imports_block(identity: str, entry: Imports, names: Mapping[str, str], summa
         loads=loads,
         rows=rows.pop() if len(rows) == 1 else None,
         several=any(load.ratio_to_first for load in entry.loads),
-        beside=bool(beside),
-        beside_words=next((found.words for found in beside if found.words), ""),
-        beside_failed=any(found.failed for found in beside),
+        mixed=bool(mixed),
+        mixed_words=next((found.words for found in mixed if found.words), ""),
+        mixed_failed=any(found.failed for found in mixed),
         sizes=sizes,
         published=_published_sizes(entry.published),
         of_values=any(size.figures.plain_of == "values" for size in sizes),

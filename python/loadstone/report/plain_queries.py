@@ -331,12 +331,12 @@ def _sentences(entry: PlainQueriesFigures, names: Mapping[str, str]) -> list[str
     """Say what was not possible, and what the figures of single targets do not hold."""
     said: dict[str, list[str]] = {}
     for target in entry.targets:
-        for words in _told(target):
+        for words in _notes(target):
             said.setdefault(words, []).append(names.get(target.target, target.target))
     return [f"{', '.join(whose)}: {words.rstrip('.')}." for words, whose in said.items()]
 
 
-def _told(target: PlainQueriesTarget) -> list[str]:
+def _notes(target: PlainQueriesTarget) -> list[str]:
     caches = target.caches
     words = []
     if caches and not caches.emptied:

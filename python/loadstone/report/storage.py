@@ -166,7 +166,7 @@ def _block(identity: str, members: Sequence[StorageMember]) -> StorageBlock:
             if _is_written(member.storage.written)
         ],
         of=sorted({member.storage.written.of or "" for member in members} - {""}),
-        notes=_told(members),
+        notes=_notes(members),
     )
 
 
@@ -175,7 +175,7 @@ def _is_written(found: WrittenFigures) -> bool:
     return any((*figures, found.amplification, found.wal_per_logical))
 
 
-def _told(members: Sequence[StorageMember]) -> list[str]:
+def _notes(members: Sequence[StorageMember]) -> list[str]:
     """Return what was noted of the tables, each note once with the targets that it is of."""
     told: dict[str, dict[str, None]] = {}
     for member in members:

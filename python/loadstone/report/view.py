@@ -152,11 +152,11 @@ class Content:
     sweeps: list[SweepSection]
     sections: list[PhaseSection]
     plain_queries: list[QueryBlock]
-    stepped: list[StepsBlock]
+    steps_blocks: list[StepsBlock]
     storage: list[StorageBlock]
     transactions: list[TransactionsBlock]
     grids: list[GridBlock]
-    beside: list[Overlay]
+    overlays: list[Overlay]
     resources: list[ResourcesSection]
     watched: list[WatchedBlock]
     watched_columns: Sequence[str]
@@ -193,11 +193,11 @@ def view(summary: Summary) -> Content:
         sweeps=_sweeps(summary),
         sections=[sections.section(chunk, summary) for chunk in parts],
         plain_queries=plain_queries.blocks(summary, names),
-        stepped=steps.blocks(parts, summary),
+        steps_blocks=steps.blocks(parts, summary),
         storage=storage.blocks(parts),
         transactions=transactions.blocks(parts),
         grids=grid.blocks(summary, names if several else {}),
-        beside=overlay.blocks(summary, names),
+        overlays=overlay.blocks(summary, names),
         resources=[_resources(target, summary) for target in targets],
         watched=watched.blocks(targets, summary),
         watched_columns=watched.COLUMNS,

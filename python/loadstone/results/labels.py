@@ -29,7 +29,7 @@ def distinct_labels(targets: Sequence[TargetName]) -> list[str]:
         groups.setdefault(_plain(target.title) or "target", []).append(at)
     labels = [""] * len(targets)
     for title, members in groups.items():
-        chosen = _telling([targets[at] for at in members])
+        chosen = _distinguishing([targets[at] for at in members])
         for at in members:
             labels[at] = _label(title, targets[at], chosen)
     return _numbered(labels)
@@ -50,7 +50,7 @@ def name_of_document(target: Mapping[str, Any]) -> TargetName:
     return TargetName(title=title, given="".join(where).removesuffix(")"))
 
 
-def _telling(targets: Sequence[TargetName]) -> tuple[str, ...]:
+def _distinguishing(targets: Sequence[TargetName]) -> tuple[str, ...]:
     """Return the fewest parts by which the most of these targets differ."""
     choices = itertools.chain.from_iterable(
         itertools.combinations(_OPTIONAL, count) for count in range(len(_OPTIONAL) + 1)

@@ -80,7 +80,7 @@ class PhaseFolder:
         """Yield them as they were written: a run that goes on writes them again."""
         return read_jsonl(self.path / "steps.jsonl", documents.Step)
 
-    def beside(self, name: str, *, create: bool = True) -> PhaseFolder:
+    def subfolder(self, name: str, *, create: bool = True) -> PhaseFolder:
         """Return the folder of what ran at the same time: `queries` or `probe`."""
         return PhaseFolder(subfolder(self.path, name) if create else self.path / name)
 

@@ -41,7 +41,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _NOUN = r"(?:password|passwd|passphrase|pwd|secret|secret_access_key|access_token|auth_token|api_key)"
 _SHORT_NOUN = r"(?:db|pg|user|sql|admin)?(?:pass|pw)"
 _KEY = rf"(?:[\w.-]*{_NOUN}|(?:\b|(?<=_)){_SHORT_NOUN})"
-_TELLING = re.compile(
+_SECRET_NAME = re.compile(
     rf".*{_NOUN}|(?:.*[\W_])?{_SHORT_NOUN}|ssl_passphrase_command", re.IGNORECASE | re.DOTALL
 )
 _VARIABLE = re.compile(r"\w*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|SECRET_ACCESS_KEY|_TOKEN|API_KEY)|MYSQL_PWD")
@@ -168,7 +168,7 @@ def learn(value: object) -> None:
         _learn_text(value)
     elif isinstance(value, dict):
         for name, item in value.items():
-            for text in _scalars(item) if is_telling(str(name)) else ():
+            for text in _scalars(item) if is_secret_name(str(name)) else ():
                 remember(text)
             learn(item)
     elif isinstance(value, list | tuple):
@@ -199,9 +199,9 @@ def forget() -> None:
     _known.clear()
 
 
-def is_telling(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Return whether the name of a value says that it is a secret: `db_password`."""
-    return _TELLING.fullmatch(name) is not None
+    return _SECRET_NAME.fullmatch(name) is not None
 
 
 def has_hints(text: str) -> bool:
@@ -239,9 +239,10 @@ def redact_document(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     shown = {
-        name: _hide_all(item) if is_telling(name) else redact_document(item) for name, item in value.items()
+        name: _hide_all(item) if is_secret_name(name) else redact_document(item)
+        for name, item in value.items()
     }
-    if isinstance(value.get("name"), str) and is_telling(value["name"]) and "value" in value:
+    if isinstance(value.get("name"), str) and is_secret_name(value["name"]) and "value" in value:
         shown["value"] = _hide_all(value["value"])
     return shown
 
@@ -289,7 +290,7 @@ def _matches(text: str, patterns: Iterable[re.Pattern[str]]) -> list[re.Match[st
 
 def _is_secret(match: re.Match[str]) -> bool:
     """In the query of a URL it is the name that tells, in whatever spelling."""
-    return "name" not in match.re.groupindex or is_telling(unquote(match["name"]))
+    return "name" not in match.re.groupindex or is_secret_name(unquote(match["name"]))
 
 
 def _hidden_in(match: re.Match[str]) -> str:

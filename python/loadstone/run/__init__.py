@@ -172,7 +172,7 @@ def _planned(plan: Plan) -> Iterator[PlannedPhase]:
     return (phase for target in plan.targets for phase in target.phases if phase.skip is None)
 
 
-def _asks_plain(workload: Workload) -> bool:
+def _has_plain_queries(workload: Workload) -> bool:
     """Return whether plain SQL runs, whose scan rates are compared with the machine's bandwidth."""
     loaded = isinstance(workload, TableLoadWorkload) and workload.mixed is not None
     return loaded or isinstance(workload, PlainQueriesWorkload)
@@ -304,7 +304,7 @@ class _Run:
         if self.left and self.folder.read_json("environment.json"):
             return
         facts = environment.collect(paths, clients=clients)
-        if any(_asks_plain(workload) for workload in workloads):
+        if any(_has_plain_queries(workload) for workload in workloads):
             self.listener.said("measuring the bandwidth of this machine's memory and disk …")
             ours = {f"data of {s.id}" for s in servers if s.opened.private} | {"results"}
             facts["bandwidth"] = bandwidth.measure({n: path for n, path in paths.items() if n in ours})

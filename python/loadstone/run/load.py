@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.run.mixed import ConcurrentQueries
 from loadstone.run.outcome import DISK_FULL, first_error
-from loadstone.run.queries import ask_beside
+from loadstone.run.queries import perform_mixed
 from loadstone.run.steps import Steps
 from loadstone.run.timeseries import SHORT_S
 from loadstone.workload.load import TableLoadOptions, perform_bulk
@@ -36,52 +36,54 @@ class Outcome:
 
 def bulk_phase(
     bulk: BulkLoad,
-    stage: PhaseContext,
-    beside: PlainQueries | None = None,
+    context: PhaseContext,
+    mixed: PlainQueries | None = None,
     *,
     resume: bool = False,
     ignore_space: bool = False,
 ) -> Outcome:
     """Load into a fresh table, or continue with the one that a killed run has left; writes the steps down.
 
-    `beside` are queries that go round from the first row to the last one.
+    `mixed` are the queries that run, again and again, during the load.
     """
-    server = stage.server
-    company = (
-        None if beside is None else ConcurrentQueries(stage.signals, [partial(ask_beside, beside, stage)])
+    server = context.server
+    concurrent = (
+        None
+        if mixed is None
+        else ConcurrentQueries(context.signals, [partial(perform_mixed, mixed, context)])
     )
     if server.opened.private:
         server.engine.checkpoint(server.control)
-    with Steps(stage, bulk, resume=resume) as steps:
+    with Steps(context, bulk, resume=resume) as steps:
         options = TableLoadOptions(
             schema=server.schema,
             replace=not resume,
             resume=resume,
             interval_s=SHORT_S,
-            io=stage.io,
-            elsewhere=stage.elsewhere,
-            control=stage.control,
+            io=context.io,
+            elsewhere=context.elsewhere,
+            control=context.control,
             ready=steps.begin,
             on_step=steps.end,
             ignore_space=ignore_space,
         )
-        signals = company or stage.signals
-        account = perform_bulk(bulk, server.opened, stage.folder.path, signals, stage.show, options)
-        full = _full_words(account, stage, steps)
+        signals = concurrent or context.signals
+        account = perform_bulk(bulk, server.opened, context.folder.path, signals, context.show, options)
+        full = _full_words(account, context, steps)
         _note_rest(account, steps, full)
-    if company is not None:
-        company.raise_trouble()
-        _tell_beside(stage)
+    if concurrent is not None:
+        concurrent.raise_trouble()
+        _note_failed_queries(context)
     return Outcome(account, full)
 
 
-def _tell_beside(stage: PhaseContext) -> None:
+def _note_failed_queries(context: PhaseContext) -> None:
     """Say what kept queries beside the load from an answer."""
-    asked = stage.folder.beside("queries").written_drive()
+    asked = context.folder.subfolder("queries").written_drive()
     failed = asked["counts"]["failed"] if asked else 0
     if asked and failed:
         calls = failed + asked["counts"]["done"]
-        stage.tell(f"{failed:,} of {calls:,} queries during the load failed{first_error(asked)}")
+        context.log(f"{failed:,} of {calls:,} queries during the load failed{first_error(asked)}")
 
 
 def _note_rest(account: Document, steps: Steps, full: str | None) -> None:
@@ -99,12 +101,12 @@ def _note_rest(account: Document, steps: Steps, full: str | None) -> None:
             steps.end({**step, "state": broken}, reason)
 
 
-def _full_words(account: Document, stage: PhaseContext, steps: Steps) -> str | None:
+def _full_words(account: Document, context: PhaseContext, steps: Steps) -> str | None:
     """Say that the disk is full and what the step needed, as the one before tells; None when it is not."""
     if account["state"] in ("complete", "interrupted"):
         return None
     errors = [error for error in account["errors"] if error["sqlstate"] == DISK_FULL]
-    data = stage.server.opened.data_directory
+    data = context.server.opened.data_directory
     # A server that finds no room for its WAL does not say so: it ends itself.
     if not errors and (data is None or shutil.disk_usage(data).free > _SCRAPS_BYTES):
         return None

@@ -22,7 +22,7 @@ _BROKEN = {
 """SQLSTATEs after which no figure of the phase means anything, however many transactions succeeded."""
 
 
-def judge(account: Document) -> tuple[str, str | None]:
+def outcome_of(account: Document) -> tuple[str, str | None]:
     """Return the phase's state and the reason; raises RunFailedError when the records are incomplete."""
     if account["output_error"]:
         raise RunFailedError(

@@ -40,7 +40,7 @@ class PhaseContext:
     signals: Signals
     show: Callable[[Progress], None]
     io: InOut
-    tell: Callable[[str], None]
+    log: Callable[[str], None]
     """Appends a note to the run's events."""
     drive: Callable[[Document, Callable[[Progress], None] | None], Document] | None = None
     """Drives what can be split from the load hosts; None: there are none."""

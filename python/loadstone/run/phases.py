@@ -23,9 +23,9 @@ from loadstone.plan.model import (
 )
 from loadstone.results.service import lost_connections
 from loadstone.run.load import bulk_phase
-from loadstone.run.outcome import first_error, judge
+from loadstone.run.outcome import first_error, outcome_of
 from loadstone.run.phase_context import PhaseContext, PhaseOptions
-from loadstone.run.queries import compare_queries, judge_queries, plain_queries_phase, write
+from loadstone.run.queries import compare_queries, outcome_of_queries, plain_queries_phase, write
 from loadstone.run.resume import why_not_on
 from loadstone.run.timeseries import answers_check, committed_words, load_phase, query_phase
 from loadstone.workload.drive import drive_document, perform
@@ -58,7 +58,7 @@ class PhaseRun:
         self.server = server
         self._run = run
         self._signals = signals
-        self._manner = options
+        self._options = options
         self.folder: PhaseFolder = server.folder.phase(int(number), name)
         self.document: Document = phase_document(phase, server.id)
         self._setting_up = False
@@ -112,7 +112,7 @@ class PhaseRun:
 
     def _goes_on(self) -> bool:
         """Return whether the phase goes on where an earlier run stopped; what else that left is set aside."""
-        begun, workload = self._manner.begun, self.phase.workload
+        begun, workload = self._options.begun, self.phase.workload
         if begun is None:
             return False
         reason: str | None = "only bulk loads can be resumed in the middle"
@@ -181,7 +181,7 @@ class PhaseRun:
             self.server.engine.checkpoint(self.server.control)
         before = self.server.sizes()
         rows = self.server.count(check.count_sql) if check else 0
-        document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._manner.io)
+        document = drive_document(drive, self.server.clients_connection(), self.folder.path, self._options.io)
         account = self.account = self._perform(document, show)
         if account["state"] != "complete" or account["in_doubt"] or lost_connections(account):
             self.server.recover()
@@ -189,18 +189,18 @@ class PhaseRun:
             self.server.revive()
         self._write(sizes={"before": before, "after": self.server.sizes()})
         for outage in account["outages"]:
-            self._tell_outage(outage)
+            self._log_outage(outage)
         if check and account.get("lost_hosts"):
             self._event("warning", "note", "the rows are not checked: what a lost load host sent is unknown")
         elif check:
             self._check_rows(account, rows, check.rows_per_transaction, self.server.count(check.count_sql))
-        return judge(account)
+        return outcome_of(account)
 
     def _perform(self, document: Document, show: Callable[[Progress], None]) -> Document:
         """Drive from this process, or from the load hosts."""
-        if self._manner.fleet is None:
+        if self._options.fleet is None:
             return perform(document, self._signals, show)
-        return self._on_hosts(self._manner.fleet, document, show)
+        return self._on_hosts(self._options.fleet, document, show)
 
     def _on_hosts(
         self, fleet: Fleet, document: Document, show: Callable[[Progress], None] | None
@@ -210,7 +210,7 @@ class PhaseRun:
         )
 
     def _elsewhere(self) -> Perform | None:
-        fleet = self._manner.fleet
+        fleet = self._options.fleet
         return (
             None if fleet is None else performer(fleet, lambda level, text: self._event(level, "note", text))
         )
@@ -218,7 +218,7 @@ class PhaseRun:
     def _load(
         self, workload: TimeSeriesLoadWorkload, show: Callable[[Progress], None]
     ) -> tuple[str, str | None]:
-        account, before = load_phase(workload.load, workload.mixed, self._stage(show))
+        account, before = load_phase(workload.load, workload.mixed, self._context(show))
         state, reason = self._loaded(account, before)
         return state, reason if state == "complete" else f"{reason}; {committed_words(account['load'])}"
 
@@ -229,8 +229,8 @@ class PhaseRun:
         before = self.document["sizes"]["before"] if resume else self.server.sizes()
         # Written now, so that a run that goes on after a kill still has it.
         self._write(sizes={"before": before, "after": None})
-        ignore, stage = self._manner.ignore_space, self._stage(show)
-        outcome = bulk_phase(bulk, stage, workload.mixed, resume=resume, ignore_space=ignore)
+        ignore, context = self._options.ignore_space, self._context(show)
+        outcome = bulk_phase(bulk, context, workload.mixed, resume=resume, ignore_space=ignore)
         self._write(storage=outcome.account["load"]["storage"])
         state, reason = self._loaded(outcome.account, before)
         if state == "complete":
@@ -254,19 +254,19 @@ class PhaseRun:
         for check in loaded["checks"]:
             self._keep_check(check)
         for outage in account["outages"]:
-            self._tell_outage(outage)
-        return judge(account)
+            self._log_outage(outage)
+        return outcome_of(account)
 
     def _mix(self, mix: QueryMix, show: Callable[[Progress], None]) -> tuple[str, str | None]:
-        account = self.account = query_phase(mix, self._stage(show))
+        account = self.account = query_phase(mix, self._context(show))
         for outage in account["outages"]:
-            self._tell_outage(outage)
-        return judge(account)
+            self._log_outage(outage)
+        return outcome_of(account)
 
     def _query(self, queries: PlainQueries, show: Callable[[Progress], None]) -> tuple[str, str | None]:
-        account = self.account = plain_queries_phase(queries, self._stage(show))
+        account = self.account = plain_queries_phase(queries, self._context(show))
         for outage in account["outages"]:
-            self._tell_outage(outage)
+            self._log_outage(outage)
         plain_queries = account["plain_queries"]
         for run in plain_queries.get("runs", ()):
             if run["state"] == "failed":
@@ -278,17 +278,17 @@ class PhaseRun:
         ]
         for note in notes:
             self._event("info", "note", note)
-        return judge_queries(account)
+        return outcome_of_queries(account)
 
-    def _stage(self, show: Callable[[Progress], None]) -> PhaseContext:
+    def _context(self, show: Callable[[Progress], None]) -> PhaseContext:
         return PhaseContext(
             self.server,
             self.folder,
             self._signals,
             show,
-            self._manner.io,
+            self._options.io,
             lambda message: self._event("info", "note", message),
-            partial(self._on_hosts, self._manner.fleet) if self._manner.fleet is not None else None,
+            partial(self._on_hosts, self._options.fleet) if self._options.fleet is not None else None,
             self._elsewhere(),
         )
 
@@ -339,7 +339,7 @@ class PhaseRun:
         level = "info" if check["passed"] else "error"
         self._event(level, "check", f"{check['name']}: expected {check['expected']}, found {check['actual']}")
 
-    def _tell_outage(self, outage: Document) -> None:
+    def _log_outage(self, outage: Document) -> None:
         seconds = (outage["end_ns"] - outage["start_ns"]) / 1e9 if outage["end_ns"] else None
         length = f"for {seconds:.1f} s" if seconds is not None else "until the end"
         lost = f"{outage['clients']} client{'s' if outage['clients'] != 1 else ''} lost the connection"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import words_of
 from loadstone.results.json_files import to_json
-from loadstone.run.outcome import judge
+from loadstone.run.outcome import outcome_of
 from loadstone.run.timeseries import SHORT_S
 from loadstone.workload.queries.answer import compare
 from loadstone.workload.queries.execution import QueryOptions
-from loadstone.workload.queries.rounds import QueryContext, ask_as_load, ask_in_turn
+from loadstone.workload.queries.rounds import QueryContext, perform_in_turn, perform_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,42 +25,42 @@ Document = dict[str, Any]
 _UNTIL_STOPPED_S = 1e6
 
 
-def plain_queries_phase(queries: PlainQueries, stage: PhaseContext) -> Document:
+def plain_queries_phase(queries: PlainQueries, context: PhaseContext) -> Document:
     """Ask, one query after the other or all as a load; returns drive.json, which is written."""
     if queries.duration_s is not None:
-        rows = rows_of(queries, stage)
-        account = _as_load(queries, stage, stage.folder, stage.signals, queries.duration_s)
+        rows = rows_of(queries, context)
+        account = _as_load(queries, context, context.folder, context.signals, queries.duration_s)
         account["plain_queries"]["rows"] = rows
-        write(account, stage.folder)
+        write(account, context.folder)
         return account
-    folder, server = stage.folder, stage.server
-    if stage.drive is not None:
-        stage.tell("one query after the other: they are asked from this host, not from the load hosts")
-    context = QueryContext(
-        control=stage.control,
+    folder, server = context.folder, context.server
+    if context.drive is not None:
+        context.log("one query after the other: they are asked from this host, not from the load hosts")
+    query_context = QueryContext(
+        control=context.control,
         recover=server.recover,
         cool=server.cool,
-        signals=stage.signals,
-        show=stage.show,
+        signals=context.signals,
+        show=context.show,
         schema=server.schema,
         keep=lambda account: write(account, folder),
-        rows=rows_of(queries, stage),
+        rows=rows_of(queries, context),
     )
-    account = ask_in_turn(queries, server.opened, folder.path, context)
+    account = perform_in_turn(queries, server.opened, folder.path, query_context)
     write(account, folder)
     return account
 
 
-def ask_beside(queries: PlainQueries, stage: PhaseContext, stopper: Signals) -> None:
+def perform_mixed(queries: PlainQueries, context: PhaseContext, stopper: Signals) -> None:
     """Ask round and round beside a load until stopped; leaves the folder `queries` of the load's phase."""
-    folder = stage.folder.beside("queries")
-    write(_as_load(queries, stage, folder, stopper, None), folder)
+    folder = context.folder.subfolder("queries")
+    write(_as_load(queries, context, folder, stopper, None), folder)
 
 
-def judge_queries(account: Document) -> tuple[str, str | None]:
+def outcome_of_queries(account: Document) -> tuple[str, str | None]:
     """Return the phase's state and the reason; one failing run fails it."""
     if "queries" not in account["plain_queries"]:
-        return judge(account)
+        return outcome_of(account)
     if account["state"] == "interrupted":
         return "interrupted", account["reason"]
     failed = [run for run in account["plain_queries"]["runs"] if run["state"] == "failed"]
@@ -101,9 +101,9 @@ def compare_queries(account: Document, others: Sequence[tuple[str, Document]]) -
     return checks
 
 
-def rows_of(queries: PlainQueries, stage: PhaseContext) -> int | None:
+def rows_of(queries: PlainQueries, context: PhaseContext) -> int | None:
     """Count the rows of the table that is asked about; None where that is not known."""
-    table, server = queries.table, stage.server
+    table, server = queries.table, context.server
     if not table:
         return None
     if table not in server.counted:
@@ -112,13 +112,13 @@ def rows_of(queries: PlainQueries, stage: PhaseContext) -> int | None:
         place = engine.tables.qualified(table)
         text = engine.translate(f"select count(*) from {place}")  # noqa: S608 - a quoted name
         try:
-            control = stage.control()
+            control = context.control()
             with engine.at_most(control, queries.timeout_s):
                 server.counted[table] = server.count(text)
         except troubles as error:
-            stage.signals.check()
+            context.signals.check()
             words = words_of(error)
-            stage.tell(f"the rows of {table} could not be counted: {words}")
+            context.log(f"the rows of {table} could not be counted: {words}")
             return None
     return server.counted[table]
 
@@ -130,27 +130,27 @@ def write(account: Document, folder: PhaseFolder) -> None:
 
 def _as_load(
     queries: PlainQueries,
-    stage: PhaseContext,
+    context: PhaseContext,
     folder: PhaseFolder,
     signals: Signals,
     duration_s: float | None,
 ) -> Document:
     """Go round the queries for so long, or until stopped beside a load, whose answers change."""
-    beside = duration_s is None
+    mixed = duration_s is None
     options = QueryOptions(
         workers=queries.clients,
-        duration_s=_UNTIL_STOPPED_S if beside else duration_s,
+        duration_s=_UNTIL_STOPPED_S if mixed else duration_s,
         timeout_s=queries.timeout_s,
         seed=queries.seed,
-        answers="none" if beside else "digest",
-        resting=not beside,
+        answers="none" if mixed else "digest",
+        resting=not mixed,
         prepared=0,
         interval_s=SHORT_S,
-        schema=stage.server.schema,
-        drive=None if beside else stage.drive,
+        schema=context.server.schema,
+        drive=None if mixed else context.drive,
     )
-    show = None if beside else stage.show
-    account = ask_as_load(queries, stage.server.opened, folder.path, signals, show, options)
+    show = None if mixed else context.show
+    account = perform_together(queries, context.server.opened, folder.path, signals, show, options)
     account["plain_queries"] = {
         "table": queries.table or None,
         "rows": None,

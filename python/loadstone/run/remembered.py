@@ -40,7 +40,7 @@ class _Watched(Struct, frozen=True):
     ca: str | UnsetType = UNSET
 
 
-class _Asked(Struct, frozen=True):
+class _Request(Struct, frozen=True):
     """The key `asked` of run.json: what must be true of it for a run to be resumed."""
 
     scenarios: list[str]
@@ -91,7 +91,7 @@ def with_what_was_asked(request: Request, given: Collection[str]) -> Request:
     asked = folder.run.get("asked")
     if not isinstance(asked, dict):
         return request  # as an older Loadstone wrote it: all options must be given
-    typed(asked, f"{folder.path / 'run.json'}, asked", _Asked)
+    typed(asked, f"{folder.path / 'run.json'}, asked", _Request)
     kept: dict[str, Any] = {name: asked[name] for name in _AS_THEY_ARE if name in asked and name not in given}
     if "scenarios" not in given:
         kept["scenarios"] = [find_scenario(name) for name in asked["scenarios"]]

@@ -32,20 +32,20 @@ class _Reading:
 class Steps:
     """Appends to steps.jsonl. The driver holds while a step is written down: its reading disturbs none."""
 
-    def __init__(self, stage: PhaseContext, bulk: BulkLoad, *, resume: bool) -> None:
+    def __init__(self, context: PhaseContext, bulk: BulkLoad, *, resume: bool) -> None:
         """Begin, or go on after the whole steps that an earlier run has left."""
-        self._stage = stage
+        self._context = context
         self._bulk = bulk
         self._resumed = resume
-        engine, control = stage.server.engine, stage.server.control
+        engine, control = context.server.engine, context.server.control
         pid = None if engine.in_process else engine.server_pids(control).pid
         self._tree = ProcessTree(pid) if pid is not None else None
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._before = _Reading(None, None, None, own_process())
-        self.lines = [line for line in stage.folder.written_steps() if line["state"] == "complete"]
+        self.lines = [line for line in context.folder.written_steps() if line["state"] == "complete"]
         if resume:
-            stage.folder.write_steps(self.lines)
-        self._file = stage.folder.steps()
+            context.folder.write_steps(self.lines)
+        self._file = context.folder.steps()
 
     def __enter__(self) -> Self:
         """Nothing is to be done."""
@@ -91,7 +91,7 @@ class Steps:
         return "resumed" if partly else str(step["state"])
 
     def _read(self) -> _Reading:
-        server = self._stage.server
+        server = self._context.server
         sizes = counters = None
         troubles = server.engine.troubles
         try:
@@ -103,11 +103,11 @@ class Steps:
                 f"the resources that the steps used on the server could not be read: {words_of(error)}"
             )
         tree = self._tree.sample() if self._tree else None
-        ours = None if self._stage.elsewhere else own_process()
+        ours = None if self._context.elsewhere else own_process()
         return _Reading(sizes, counters, tree, ours)
 
     def _counters(self) -> Mapping[str, Any] | None:
-        server = self._stage.server
+        server = self._context.server
         seen = server.engine.counters(server.control)
         if seen.values is None:
             self._tell(f"the server's counters are unknown: {seen.reason}")
@@ -117,9 +117,9 @@ class Steps:
         return seen.values if position is None else {**seen.values, "wal_bytes": position}
 
     def _tell(self, message: str) -> None:
-        if message not in self._told:
-            self._told.add(message)
-            self._stage.tell(message)
+        if message not in self._logged:
+            self._logged.add(message)
+            self._context.log(message)
 
 
 def _seconds(step: Document) -> float | None:

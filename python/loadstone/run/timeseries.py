@@ -13,7 +13,7 @@ from loadstone.sqltext import quoted
 from loadstone.workload.load import tables
 from loadstone.workload.queries.execution import compare_answers
 from loadstone.workload.tsbs.content import content_of
-from loadstone.workload.tsbs.execution import manner_of, perform_queries
+from loadstone.workload.tsbs.execution import options_of, perform_queries
 from loadstone.workload.tsbs.load import TimeSeriesLoadOptions, perform_load
 from loadstone.workload.tsbs.probe import perform_probe
 
@@ -32,9 +32,9 @@ _FIRST_OF_AN_EPOCH = ("readings", "cpu")
 """Tables whose row is the first that a device writes at a new time."""
 
 
-def load_phase(load: Load, beside: QueryMix | None, stage: PhaseContext) -> tuple[Document, Document | None]:
+def load_phase(load: Load, mixed: QueryMix | None, context: PhaseContext) -> tuple[Document, Document | None]:
     """Load into fresh tables, with queries beside it where wanted; returns drive.json and sizes before it."""
-    server, folder = stage.server, stage.folder
+    server, folder = context.server, context.folder
     content = content_of(load)
     tables.drop(server.control, server.engine.series, names(content.dataset))
     if server.opened.private:
@@ -43,18 +43,18 @@ def load_phase(load: Load, beside: QueryMix | None, stage: PhaseContext) -> tupl
     options = TimeSeriesLoadOptions(
         schema=server.schema,
         interval_s=SHORT_S if load.pace.kind == "closed" else 1.0,
-        io=stage.io,
-        elsewhere=stage.elsewhere,
-        control=stage.control,
+        io=context.io,
+        elsewhere=context.elsewhere,
+        control=context.control,
         content=content,
     )
-    if beside is None:
-        return perform_load(load, server.opened, folder.path, stage.signals, stage.show, options), before
-    company = ConcurrentQueries(
-        stage.signals, [partial(_ask, beside, stage), partial(_probe, content.dataset, stage)]
+    if mixed is None:
+        return perform_load(load, server.opened, folder.path, context.signals, context.show, options), before
+    concurrent = ConcurrentQueries(
+        context.signals, [partial(_ask, mixed, context), partial(_probe, content.dataset, context)]
     )
-    account = perform_load(load, server.opened, folder.path, company, stage.show, options)
-    company.raise_trouble()
+    account = perform_load(load, server.opened, folder.path, concurrent, context.show, options)
+    concurrent.raise_trouble()
     return account, before
 
 
@@ -66,11 +66,11 @@ def committed_words(loaded: Document) -> str:
     return f"{loaded['rows']:,} rows in {loaded['batches']:,} batches were acknowledged"
 
 
-def query_phase(mix: QueryMix, stage: PhaseContext) -> Document:
+def query_phase(mix: QueryMix, context: PhaseContext) -> Document:
     """Run the queries on what is loaded; returns drive.json."""
-    server, folder = stage.server, stage.folder
-    options = replace(manner_of(mix), schema=server.schema, interval_s=SHORT_S, drive=stage.drive)
-    account = perform_queries(mix, server.opened, folder.path, stage.signals, stage.show, options)
+    server, folder = context.server, context.folder
+    options = replace(options_of(mix), schema=server.schema, interval_s=SHORT_S, drive=context.drive)
+    account = perform_queries(mix, server.opened, folder.path, context.signals, context.show, options)
     folder.write_drive(to_json(account, indent=1))
     return account
 
@@ -90,25 +90,25 @@ def answers_check(first: str, expected: Document, actual: Document) -> Document:
     }
 
 
-def _ask(mix: QueryMix, stage: PhaseContext, stopper: Signals) -> None:
+def _ask(mix: QueryMix, context: PhaseContext, stopper: Signals) -> None:
     """Ask the queries of a mix until stopped."""
-    folder = stage.folder.beside("queries")
+    folder = context.folder.subfolder("queries")
     options = replace(
-        manner_of(mix),
-        schema=stage.server.schema,
+        options_of(mix),
+        schema=context.server.schema,
         duration_s=_UNTIL_STOPPED_S,
         answers="none",
         resting=False,
     )
-    account = perform_queries(mix, stage.server.opened, folder.path, stopper, None, options)
+    account = perform_queries(mix, context.server.opened, folder.path, stopper, None, options)
     folder.write_drive(to_json(account, indent=1))
 
 
-def _probe(dataset: Dataset, stage: PhaseContext, stopper: Signals) -> None:
+def _probe(dataset: Dataset, context: PhaseContext, stopper: Signals) -> None:
     """Ask for the latest row time that can be seen, microseconds since 1970, until stopped."""
     names = [table["name"] for table in dataset["tables"]]
     table = next((name for name in _FIRST_OF_AN_EPOCH if name in names), names[0])
-    latest = stage.server.engine.series.microseconds(f"max({quoted('time')})")
-    place = stage.server.engine.series.qualified(table)
+    latest = context.server.engine.series.microseconds(f"max({quoted('time')})")
+    place = context.server.engine.series.qualified(table)
     query = f"select {latest} from {place}"  # noqa: S608 - names of our own
-    perform_probe(query, stage.server.opened, stage.folder.beside("probe").path, stopper)
+    perform_probe(query, context.server.opened, context.folder.subfolder("probe").path, stopper)

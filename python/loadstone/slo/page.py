@@ -66,7 +66,7 @@ def _bounds(document: Slo, name: str) -> Extras:
     return Extras(rules=[(name, load, words) for load, words in places if load])
 
 
-def _bounds_in_words(document: Slo) -> str:
+def _bounds_text(document: Slo) -> str:
     found = [(document.lower, "the limits are kept"), (document.upper, "they are not")]
     said = [f"{words} at {formats.rate(load)}/s" for load, words in found if load]
     return f"Dotted: {', '.join(said)}." if said else ""
@@ -115,7 +115,7 @@ def _misses(document: Slo, loads: Mapping[float, Sequence[Trial]], across: Axis)
         axes=(across, logarithmic("Misses, %", every)),
         extras=_bounds(document, lines[0].name),
         width="half",
-        note=_bounds_in_words(document),
+        note=_bounds_text(document),
     )
 
 

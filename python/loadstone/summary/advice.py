@@ -15,7 +15,7 @@ from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PlainTable as TableWishes
 from loadstone.results.documents.summary import Advice, Rate
-from loadstone.summary.knee.knee import LEAST_GROWTH, in_words
+from loadstone.summary.knee.knee import LEAST_GROWTH, rows_text
 from loadstone.summary.statistics import CONFIDENCE, Interval, batch_means, ratio_interval
 from loadstone.summary.steps import comparable, knee_of
 
@@ -60,7 +60,7 @@ def advise(steps: StepsFigures, loaded: Loaded) -> Advice | None:
         return _advice([judge_flat(steps)[1]])
     rows = partition_rows(steps)
     rate = _rate(_before(steps, rows)) if rows else None
-    sentences = [knee.sentence, *_sentences(knee, rows, rate), *_circumstances(knee, steps)]
+    sentences = [knee.sentence, *_sentences(knee, rows, rate), *_conditions(knee, steps)]
     if rows is None:
         return _advice(sentences, rate=_rate(comparable(steps.points, steps.step_rows)))
     return _with_ddl(_advice(sentences, rows=rows, rate=rate), loaded, rows)
@@ -99,8 +99,8 @@ def judge_flat(steps: StepsFigures) -> tuple[bool | None, str]:
     if knee.outcome in ("none", "unclear") and low <= STILL_FLAT:
         if high > UNSURE or knee.outcome == "unclear":
             unsure = "but the steps scatter too much to call it flat"
-            return None, f"No knee up to {in_words(knee.up_to_rows or 0)} rows, {unsure}: {figures}."
-        return True, f"It stays flat: no knee up to {in_words(knee.up_to_rows or 0)} rows, and {figures}."
+            return None, f"No knee up to {rows_text(knee.up_to_rows or 0)} rows, {unsure}: {figures}."
+        return True, f"It stays flat: no knee up to {rows_text(knee.up_to_rows or 0)} rows, and {figures}."
     found = "" if knee.outcome in ("none", "unclear") else f"{knee.sentence.rstrip('.')}; "
     return False, f"It does not stay flat: {found}{figures}."
 
@@ -128,7 +128,7 @@ def _sentences(knee: KneeFigures, rows: int | None, rate: Rate | None) -> list[s
             ]
         return [
             (
-                f"Keep each partition at {in_words(rows)} rows or fewer: that is below the low end of "
+                f"Keep each partition at {rows_text(rows)} rows or fewer: that is below the low end of "
                 "the interval."
             ),
             *_rate_sentence("Up to there", rate),
@@ -137,13 +137,13 @@ def _sentences(knee: KneeFigures, rows: int | None, rate: Rate | None) -> list[s
         if rows is None:
             return ["The smaller the partitions, the faster the import; no measured size stays flat."]
         seen = (
-            f"No size stays flat, but smaller partitions are faster. Up to {in_words(rows)} rows no "
+            f"No size stays flat, but smaller partitions are faster. Up to {rows_text(rows)} rows no "
             f"step took over {100 * (LEAST_GROWTH - 1):g} % longer than the first ones (read from the "
             "steps, without an interval)."
         )
         return [seen, *_rate_sentence("Up to there", rate)]
     if knee.outcome == "none":
-        up_to = in_words(knee.up_to_rows or 0)
+        up_to = rows_text(knee.up_to_rows or 0)
         unknown = "More rows, other indexes, less memory and rows in another order were not measured."
         return [f"Import needs no partitions up to {up_to} rows. {unknown}"]
     unclear = "No advice: measure again on a quieter machine, or with larger steps."
@@ -159,7 +159,7 @@ def _rate_sentence(where: str, rate: Rate | None) -> list[str]:
     return [f"{where}, expect about {rate.value:,.0f} rows per second{interval}."]
 
 
-def _circumstances(knee: KneeFigures, steps: StepsFigures) -> list[str]:
+def _conditions(knee: KneeFigures, steps: StepsFigures) -> list[str]:
     limit = steps.memory_limit_bytes
     if not limit or knee.outcome not in ("knee", "steady"):
         return []
@@ -223,7 +223,7 @@ def _with_ddl(advice: Advice, loaded: Loaded, rows: int) -> Advice:
         return _adding(
             advice,
             "No column is known to grow with the rows: choose one that does, such as a time or a serial "
-            f"number, and partition by ranges of about {in_words(rows)} rows.",
+            f"number, and partition by ranges of about {rows_text(rows)} rows.",
         )
     total = load.rows.rows or 0
     where = TableFacts(

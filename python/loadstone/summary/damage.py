@@ -57,7 +57,7 @@ def _of_series(phase: PhaseFiles, where: str) -> Iterator[str]:
     """Yield where intervals are doubled or out of order."""
     for lines, name in (
         (phase.series, where),
-        (phase.beside.series if phase.beside else [], f"{where}/queries"),
+        (phase.mixed.series if phase.mixed else [], f"{where}/queries"),
     ):
         at = _overlap(lines)
         if at is not None:

@@ -37,13 +37,13 @@ from loadstone.summary.verdict import verdict
 from loadstone.summary.verification import FOLDER, summarise_verification
 from loadstone.summary.warnings import (
     ceiling,
-    judge_disks,
-    judge_imports,
-    judge_phase,
-    judge_plain_queries,
-    judge_run,
-    judge_target,
-    judge_widths,
+    disk_warnings,
+    import_warnings,
+    phase_warnings,
+    plain_query_warnings,
+    run_warnings,
+    target_warnings,
+    width_warnings,
 )
 from loadstone.summary.watched import watch_figures
 
@@ -88,22 +88,26 @@ def summarise(folder: Path) -> Summary:
 def _summarise(folder: Path, verification: Verification | None = None) -> Summary:
     files = read_run(folder)
     origin_ns = _origin_ns(files)
-    warnings = list(judge_run(files))
+    warnings = list(run_warnings(files))
     phases: list[PhaseFigures] = []
     for target in files.targets:
-        warnings += judge_target(target.target)
+        warnings += target_warnings(target.target)
         for phase_files in target.phases:
             phase = _phase(phase_files, target, files, origin_ns)
             phases.append(phase)
-            warnings += judge_phase(phase, files.calibration, in_process=bool(target.target.in_process))
-    warnings += judge_disks(files, phases)
+            warnings += phase_warnings(phase, files.calibration, in_process=bool(target.target.in_process))
+    warnings += disk_warnings(files, phases)
     groups = _groups(files, phases)
     grids = summarise_grids(groups, phases)
     plain_queries = summarise_plain_queries(files)
     in_process = {target.target.id for target in files.targets if target.target.in_process}
     concurrency = summarise_concurrency(groups, phases, in_process)
     imports = summarise_imports(groups, phases, [*plain_queries, *concurrency])
-    warnings += [*judge_plain_queries(plain_queries), *judge_imports(imports), *judge_widths(concurrency)]
+    warnings += [
+        *plain_query_warnings(plain_queries),
+        *import_warnings(imports),
+        *width_warnings(concurrency),
+    ]
     summary = Summary(
         format=FORMAT,
         run=_run(files),

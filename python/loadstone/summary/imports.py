@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from loadstone.results.documents.summary import (
-    BesideLoad,
     ImportFigures,
     Imports,
     ImportSize,
+    MixedPlainFigures,
     PlainQueriesTarget,
     Ratio,
 )
@@ -123,7 +123,7 @@ def _load(group: Group, given: GroupRate, phase: PhaseFigures) -> ImportFigures:
         workers=load.workers if load else None,
         bytes_per_s=rate.value * each if each and rate.value is not None else None,
         bytes_of=_bytes_of(load),
-        mixed=_beside(phase),
+        mixed=_mixed(phase),
         published=[figure for figure in group.published if figure.metric == "rows_per_s"],
     )
 
@@ -161,13 +161,13 @@ def _plain_row_bytes(load: LoadFigures | None) -> float | None:
     return load and (load.text_row_bytes or load.logical_row_bytes)
 
 
-def _beside(phase: PhaseFigures) -> BesideLoad | None:
+def _mixed(phase: PhaseFigures) -> MixedPlainFigures | None:
     """Return what was asked near the end of the load, and all that failed; None where nothing was asked."""
-    found = phase.beside
+    found = phase.mixed
     if not found:
         return None
     late = found.late
-    return BesideLoad(
+    return MixedPlainFigures(
         seconds=late.seconds if late else None,
         done=late.done if late else 0,
         qps=late.qps if late else None,

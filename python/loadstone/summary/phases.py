@@ -19,10 +19,10 @@ from loadstone.results.documents.summary import (
     DriveFigures,
     Equation,
     Latency,
+    MixedQueriesFigures,
     OutcomeCounts,
     Percentile,
     PhaseFigures,
-    QueriesBeside,
     Rate,
     StatementFigures,
     TimedOutage,
@@ -45,7 +45,7 @@ from loadstone.summary.plain_queries import round_of, without_round
 from loadstone.summary.queries import summarise_queries
 from loadstone.summary.sizes import summarise_sizes
 from loadstone.summary.statistics import batch_means, drift
-from loadstone.summary.steps import costs_per_row, stepped_rate, summarise_steps
+from loadstone.summary.steps import costs_per_row, rate_over_steps, summarise_steps
 from loadstone.summary.storage import summarise_storage
 from loadstone.summary.transactions import summarise_transactions
 
@@ -103,7 +103,7 @@ def summarise_phase(files: PhaseFiles, origin_ns: int) -> PhaseFigures:
         queries=summarise_queries(files.drive, drive),
         storage=summarise_storage(phase, files.drive),
         transactions=summarise_transactions(files.drive, files.progress, begun_ns),
-        beside=_beside(files, origin_ns),
+        mixed=_mixed(files, origin_ns),
         freshness=summarise_freshness(files.sent, files.probe),
         energy_j=None,
         usage=None,
@@ -117,14 +117,14 @@ def _begun_ns(files: PhaseFiles) -> int | None:
     return drive.start_ns if drive else None
 
 
-def _beside(files: PhaseFiles, origin_ns: int) -> QueriesBeside | None:
+def _mixed(files: PhaseFiles, origin_ns: int) -> MixedQueriesFigures | None:
     """Return the queries that ran while the phase loaded, and those near its end; None without such."""
-    if files.beside is None or (beside := summarise_drive(files.beside, origin_ns)) is None:
+    if files.mixed is None or (mixed := summarise_drive(files.mixed, origin_ns)) is None:
         return None
-    return QueriesBeside(
-        drive=beside,
-        queries=summarise_queries(files.beside.drive, beside),
-        late=summarise_late(files.drive, files.beside.series),
+    return MixedQueriesFigures(
+        drive=mixed,
+        queries=summarise_queries(files.mixed.drive, mixed),
+        late=summarise_late(files.drive, files.mixed.series),
     )
 
 
@@ -132,7 +132,7 @@ def _plain_queries(files: PhaseFiles) -> ConcurrentQueriesFigures | None:
     """Return what plain queries went round as a load, alone or beside an import; None without such."""
     drive = files.drive
     if files.in_turn is None and not (drive and drive.plain_queries):
-        drive = files.beside.drive if files.beside else None
+        drive = files.mixed.drive if files.mixed else None
     found = drive and drive.plain_queries
     if not found:
         return None
@@ -279,13 +279,13 @@ def _rows_per_s(drive: Drive, files: PhaseFiles, measured_s: float, tps: Rate) -
         return None
     if not load:
         return _scaled(tps, each) if each else None
-    if stepped := stepped_rate(files.steps):
+    if stepped := rate_over_steps(files.steps):
         return _over_steps(*_at_rest(load, *stepped))
     return _rate(load.rows / measured_s, interval_rates(files.series, "rows"))
 
 
 def _metrics_per_s(drive: Drive, files: PhaseFiles, measured_s: float) -> Rate | None:
-    if not drive.load or measured_s <= 0 or stepped_rate(files.steps):
+    if not drive.load or measured_s <= 0 or rate_over_steps(files.steps):
         return None
     return _rate(drive.load.metrics / measured_s, interval_rates(files.series, "metrics"))
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class PhaseFiles:
     """What one phase on one target left behind; `drive` is None when the driver never wrote its account.
 
-    `beside` are the queries that ran while the phase loaded; `sent` and `probe` are the lines of sent.jsonl
+    `mixed` are the queries that ran while the phase loaded; `sent` and `probe` are the lines of sent.jsonl
     and probe.jsonl, empty where freshness was not measured. `steps` and `progress` are those of steps.jsonl
     and progress.jsonl, of loads in steps and of long transactions. `in_turn` is drive.json of a phase whose
     queries ran one by one; it has no `drive` then.
@@ -54,7 +54,7 @@ class PhaseFiles:
     drive: Drive | None
     series: list[Interval]
     in_turn: QueriesInTurnDrive | None = None
-    beside: PhaseFiles | None = None
+    mixed: PhaseFiles | None = None
     sent: list[Sent] = field(default_factory=list)
     probe: list[Probed] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -166,21 +166,21 @@ def _read_phase(folder: PhaseFolder, target: str) -> PhaseFiles:
         progress=list(folder.read_progress()),
         hosts=_read_hosts(folder, phase),
     )
-    queries = folder.beside("queries", create=False)
+    queries = folder.subfolder("queries", create=False)
     if not queries.path.is_dir():
         return found
-    beside = queries.read_drive()
+    mixed = queries.read_drive()
     inside = PhaseFiles(
         queries,
         msgspec.structs.replace(phase, rows_per_transaction=None),
-        beside if isinstance(beside, Drive) else None,
+        mixed if isinstance(mixed, Drive) else None,
         list(queries.read_series()),
-        in_turn=beside if isinstance(beside, QueriesInTurnDrive) else None,
+        in_turn=mixed if isinstance(mixed, QueriesInTurnDrive) else None,
     )
-    probe = folder.beside("probe", create=False)
+    probe = folder.subfolder("probe", create=False)
     return replace(
         found,
-        beside=inside,
+        mixed=inside,
         sent=list(folder.read_sent()),
         probe=list(probe.read_probe()),
     )
@@ -192,7 +192,7 @@ def _read_hosts(folder: PhaseFolder, phase: Phase) -> HostsFiles | None:
         return None
     files = {}
     for host in document.hosts:
-        own = folder.beside("hosts", create=False).beside(host.name, create=False)
+        own = folder.subfolder("hosts", create=False).subfolder(host.name, create=False)
         drive = own.read_drive()
         if isinstance(drive, Drive):
             files[host.name] = PhaseFiles(own, phase, drive, list(own.read_series()))

@@ -45,7 +45,7 @@ def summarise_steps(files: PhaseFiles, origin_ns: int) -> StepsFigures | None:
     )
 
 
-def stepped_rate(lines: Sequence[Step]) -> tuple[float, list[float]] | None:
+def rate_over_steps(lines: Sequence[Step]) -> tuple[float, list[float]] | None:
     """Return rows per second over all complete steps, and of each: between steps a load is held."""
     done = [(line.rows, line.seconds) for line in lines if line.state == "complete"]
     taken = [(rows, seconds) for rows, seconds in done if rows and seconds]

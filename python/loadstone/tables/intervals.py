@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from loadstone.results.folder import RunFolder
     from loadstone.results.phase_folder import PhaseFolder
 
-BESIDE = "queries"
+QUERIES = "queries"
 """The folder of the queries that ran during a load: its rows have `during` the load's phase."""
 _LEFT_OUT = ("start_ns", "end_ns", "response")
 _INTERVALS: Columns = {
@@ -102,6 +102,6 @@ def _phases(run: RunFolder) -> Iterator[tuple[str, str, PhaseFolder]]:
     for target in run.targets():
         for phase in target.phases():
             yield target.id, phase.key, phase
-            beside = phase.beside(BESIDE, create=False)
-            if beside.path.is_dir():
-                yield target.id, f"{phase.key}/{BESIDE}", beside
+            queries = phase.subfolder(QUERIES, create=False)
+            if queries.path.is_dir():
+                yield target.id, f"{phase.key}/{QUERIES}", queries

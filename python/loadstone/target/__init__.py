@@ -13,7 +13,7 @@ from loadstone.model import TargetName
 from loadstone.private_server import NEWEST, check_short_name, is_short_name, short_names
 from loadstone.results.redact import redact
 from loadstone.target.opening import OpenTarget, is_local, open_target, wire_engine
-from loadstone.target.settings import settings_in_words, shown_settings, split_settings, with_settings
+from loadstone.target.settings import settings_text, shown_settings, split_settings, with_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ class Target:
         reached = self.connection or (self.place.server if self.place is not None else None)
         if reached is None:
             given = self.label.removeprefix(_PRIVATE) if self.place is None else self.place.label
-            return TargetName(title, given=given, settings=self.settings_in_words)
+            return TargetName(title, given=given, settings=self.settings_text)
         return TargetName(
             title,
             reached.host,
@@ -71,13 +71,13 @@ class Target:
             reached.database,
             reached.user,
             redact(reached.parameters.get("options", "")),
-            settings=self.settings_in_words,
+            settings=self.settings_text,
         )
 
     @property
-    def settings_in_words(self) -> str:
+    def settings_text(self) -> str:
         """Its own settings as labels show them; empty where it has none."""
-        return settings_in_words(self.settings)
+        return settings_text(self.settings)
 
     def without_password(self) -> str:
         """Return a text that names the same target wherever it is given, but for its secrets."""
@@ -115,7 +115,7 @@ def _with_ports(targets: Sequence[Target]) -> list[Target]:
         connection = target.connection
         if connection is not None and len(ports[target.id]) > 1:
             words = (*_whereabouts(target.engine, connection), str(connection.port), connection.database)
-            found.append(replace(target, id=_slug("-".join((*words, target.settings_in_words)))))
+            found.append(replace(target, id=_slug("-".join((*words, target.settings_text)))))
         else:
             found.append(target)
     return found
@@ -128,7 +128,7 @@ def parse_target(text: str) -> Target:
     if not settings:
         return target
     named = replace(target, url=with_settings(target.url, shown_settings(settings)), settings=settings)
-    return replace(named, id=_slug(f"{target.id}-{named.settings_in_words}"))
+    return replace(named, id=_slug(f"{target.id}-{named.settings_text}"))
 
 
 def _parse_place(text: str) -> Target:

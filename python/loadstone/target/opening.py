@@ -259,7 +259,7 @@ def _open_embedded(target: Target, engine: WireEngine, server: EmbeddedServer, c
 
 
 def _own_settings(target: Target) -> str:
-    words = target.settings_in_words
+    words = target.settings_text
     return f", {words}" if words else ""
 
 

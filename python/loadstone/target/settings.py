@@ -59,6 +59,6 @@ def with_settings(url: str, settings: Mapping[str, str]) -> str:
     return url + ("&" if "?" in url else "?") + "&".join(parts)
 
 
-def settings_in_words(settings: Mapping[str, str]) -> str:
+def settings_text(settings: Mapping[str, str]) -> str:
     """Return `shared_buffers=1GB, wal_compression=lz4`, secrets hidden; empty for no settings."""
     return ", ".join(f"{name}={value}" for name, value in shown_settings(settings).items())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from loadstone.engine.library.client import Clients
     from loadstone.signals import Signals
 
-    Tell = Callable[[Sequence[Mapping[str, str]]], None]
+    OnMessages = Callable[[Sequence[Mapping[str, str]]], None]
 
 _POLL_S = 0.1
 _END_S = 5.0
@@ -88,7 +88,7 @@ def perform(
     show: Callable[[Progress], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
     library: Clients | None = None,
-    on_messages: Tell | None = None,
+    on_messages: OnMessages | None = None,
 ) -> dict[str, Any]:
     """Run a drive to its end and return its account (drive.json).
 
@@ -130,7 +130,7 @@ def _await(
     out_dir: str | None,
     show: Callable[[Progress], None] | None,
     on_step: Callable[[Step], None] | None,
-    on_messages: Tell | None,
+    on_messages: OnMessages | None,
 ) -> dict[str, Any]:
     seen = 0
     while True:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from loadstone.engine.dialect.timeseries import Column
     from loadstone.model import PlainTable, TableForm, ToastCompression
 
-Account = dict[str, Any]
+DriveResult = dict[str, Any]
 """drive.json of docs/run-folder.md, or a progress document of the same shape."""
 
 _COMPRESSION_SINCE = 140000
@@ -349,10 +349,13 @@ class TableDialect(LoadDialect):
                 f"It supports {', '.join(self.forms)}.",
             )
         self._refuse_lacking(table, options)
-        for wish, column in (("primary key", options.primary_key), ("partitions", options.partition_column)):
+        for feature, column in (
+            ("primary key", options.primary_key),
+            ("partitions", options.partition_column),
+        ):
             if column and column not in columns:
                 raise LoadstoneError(
-                    f"the {wish} of the table '{options.name}' needs a column '{column}', which the "
+                    f"the {feature} of the table '{options.name}' needs a column '{column}', which the "
                     "table does not have",
                     f"Its columns are {', '.join(columns)}.",
                 )
@@ -362,17 +365,17 @@ class TableDialect(LoadDialect):
 
     def _refuse_lacking(self, table: RowTable, options: PlainTable) -> None:
         """Raise LoadstoneError for a wish that PostgreSQL could fulfil and this engine cannot."""
-        lacking = {
+        unsupported = {
             "partitions": options.partition_rows > 0 and not self.splits,
             "tablespaces": bool(options.tablespace or options.index_tablespace) and not self.tablespaces,
             "primary keys": bool(options.primary_key) and self.index_methods == (),
             f"compression with {options.compression}": options.compression
             not in ("default", *self.compressions),
         }
-        for wish, is_lacking in lacking.items():
-            if is_lacking:
+        for feature, is_missing in unsupported.items():
+            if is_missing:
                 raise LoadstoneError(
-                    f"{self.title} does not support {wish}", f"Remove it from the table '{options.name}'."
+                    f"{self.title} does not support {feature}", f"Remove it from the table '{options.name}'."
                 )
         for index in self.index_list(options.indexes, table) if self.index_methods is not None else ():
             if not self.index_methods:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from loadstone.model import SeriesTables
     from loadstone.sqltext import Qualified
 
-Account = dict[str, Any]
+DriveResult = dict[str, Any]
 """drive.json of docs/run-folder.md, or a progress document of the same shape."""
 
 ADDITIONAL = "additional_tags"

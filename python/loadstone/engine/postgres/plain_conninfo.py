@@ -44,14 +44,14 @@ def plain_parameters(text: str, given: Mapping[str, str]) -> dict[str, str] | No
 
     `text` is a connection string, or empty. None: ask libpq.
     """
-    told = _told(text)
+    parameters = _parameters(text)
     surroundings = _from_environment()
-    if told is None or surroundings is None:
+    if parameters is None or surroundings is None:
         return None
-    return _DEFAULTS | surroundings | {name: value for name, value in given.items() if value} | told
+    return _DEFAULTS | surroundings | {name: value for name, value in given.items() if value} | parameters
 
 
-def _told(text: str) -> dict[str, str] | None:
+def _parameters(text: str) -> dict[str, str] | None:
     if not text.isascii():
         return None
     found = _from_url(text) if "://" in text else _from_pairs(text)

@@ -46,7 +46,7 @@ class ChdbLine:
 
     def ask(self, sql: str) -> pa.Table | None:
         """Run one statement to its end and return its whole answer, None when it has none."""
-        with self._told():
+        with self._errors_translated():
             messages.send(self.way, b"q", sql.encode())
             return self._answer()
 
@@ -54,7 +54,7 @@ class ChdbLine:
         """Insert rows, which travel as an Arrow stream."""
         listed = ", ".join(columns)
         text = f"insert into {table} ({listed}) select {listed} from Python({_ROWS})"  # noqa: S608 - quoted
-        with self._told():
+        with self._errors_translated():
             messages.send(self.way, b"p", text.encode())
             messages.send(self.way, b"r", messages.as_stream(rows))
             self._answer()
@@ -74,7 +74,7 @@ class ChdbLine:
         return messages.of_stream(content) if kind == b"t" else None
 
     @contextlib.contextmanager
-    def _told(self) -> Any:
+    def _errors_translated(self) -> Any:
         try:
             yield
         except OSError as error:

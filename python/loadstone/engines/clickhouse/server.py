@@ -51,7 +51,7 @@ class HttpLine:
         if chosen:
             self._client.database = chosen.group(1).replace('""', '"')
             return None
-        with _told():
+        with _errors_translated():
             if assigned:
                 for name, value in _ONE_SET.findall(assigned.group(1)):
                     self._client.set_client_setting(name, _plain(value))
@@ -64,7 +64,7 @@ class HttpLine:
     def put(self, table: Qualified, columns: Sequence[str], rows: pa.Table) -> None:
         """Insert rows, which travel as an Arrow stream."""
         del columns  # the rows bear their names
-        with _told():
+        with _errors_translated():
             self._client.insert_arrow(table, rows)
 
     @property
@@ -91,7 +91,7 @@ class ClickServer(LinkDatabase[ClickControl]):
                 version = line.version
         except ClickError as error:
             if error.code is not None:  # the server answers, though not what the driver can use
-                refuse_too_old(self._asked_plainly())
+                refuse_too_old(self._version_over_http())
             raise LoadstoneError(
                 f"cannot connect to {server.host}:{server.port} (user {server.user}): {error}",
                 "Check that the server is running with its HTTP interface on that port, and that the "
@@ -118,7 +118,7 @@ class ClickServer(LinkDatabase[ClickControl]):
 
     def line(self) -> HttpLine:
         """Open a connection."""
-        with _told():
+        with _errors_translated():
             # The driver asks the server about itself, with the limit that holds for every answer.
             return HttpLine(waits.at_most(self._server.connect_timeout_s, self._client))
 
@@ -138,7 +138,7 @@ class ClickServer(LinkDatabase[ClickControl]):
             query_retries=0,
         )
 
-    def _asked_plainly(self) -> str | None:
+    def _version_over_http(self) -> str | None:
         """Ask for the version by a request without the driver, which old servers do not understand."""
         server = self._server
         scheme = "http" if server.sslmode == "disable" else "https"
@@ -171,7 +171,7 @@ class ClickServer(LinkDatabase[ClickControl]):
 
 
 @contextlib.contextmanager
-def _told() -> Any:
+def _errors_translated() -> Any:
     try:
         yield
     except ClickHouseError as error:

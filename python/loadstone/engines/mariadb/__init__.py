@@ -14,9 +14,9 @@ from loadstone.engine.observe.storage import DataFiles
 from loadstone.engine.wire import WireEngine
 from loadstone.engines.mariadb import durability, facts, session, url, workspace
 from loadstone.engines.mariadb.control import ServerError, connect, connect_where_possible, mariadbs
-from loadstone.engines.mariadb.series import MariaSeries
 from loadstone.engines.mariadb.server import PACKAGE, PrivateMaria
 from loadstone.engines.mariadb.tables import MariaTables
+from loadstone.engines.mariadb.timeseries import MariaSeries
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:

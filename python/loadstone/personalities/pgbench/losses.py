@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    Account = Mapping[str, Any]
+    DriveResult = Mapping[str, Any]
 
 OUTAGES_MAX = 5
 """So many outages are listed."""
 
 
-def losses(account: Account) -> Iterator[str]:
+def losses(account: DriveResult) -> Iterator[str]:
     """Lines about clients and connections that were lost, if any were; times count from the start."""
     start_ns, ended = account["start_ns"], account["details"]["ended"]
     count = sum(reason["count"] for reason in ended)
@@ -28,7 +28,7 @@ def losses(account: Account) -> Iterator[str]:
         yield from _outages(account)
 
 
-def _outages(account: Account) -> Iterator[str]:
+def _outages(account: DriveResult) -> Iterator[str]:
     start_ns, outages = account["start_ns"], account["outages"]
     for outage in outages[:OUTAGES_MAX]:
         until = f"until {_s(start_ns, outage['end_ns'])}" if outage["end_ns"] else "to the end"

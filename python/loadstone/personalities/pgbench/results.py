@@ -23,10 +23,10 @@ _STATE = re.compile("[0-9A-Z]{5}")
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 _DETAILED_FROM = 18
 """Since this version a script's block counts its transactions by what became of them."""
-Account = dict[str, Any]
+DriveResult = dict[str, Any]
 
 
-def aborting_errors(options: Options, account: Account) -> list[Mapping[str, Any]]:
+def aborting_errors(options: Options, account: DriveResult) -> list[Mapping[str, Any]]:
     """Return the errors that ended clients."""
     if options.reconnect:
         ended: list[Mapping[str, Any]] = account["details"]["ended"]
@@ -40,7 +40,10 @@ def _is_passed(options: Options, state: str) -> bool:
 
 
 def results(
-    options: Options, found: ServerFacts, account: Account, commands: Sequence[Sequence[Mapping[str, Any]]]
+    options: Options,
+    found: ServerFacts,
+    account: DriveResult,
+    commands: Sequence[Sequence[Mapping[str, Any]]],
 ) -> str:
     """Return pgbench's block; `commands` are those of each script, measured or not."""
     lines = [*head(options, found, account["threads"]), *_counts(options, account)]
@@ -54,7 +57,7 @@ def results(
     return "".join(f"{line}\n" for line in lines)
 
 
-def beyond(account: Account, machine: Sequence[str] = ()) -> str:
+def beyond(account: DriveResult, machine: Sequence[str] = ()) -> str:
     """Return what pgbench does not print, under a heading of its own; `machine`: what `--watch` has shown."""
     lines = ["beyond pgbench, measured by loadstone:", *_percentiles(account)]
     if account["counts"]["dropped"]:
@@ -84,7 +87,7 @@ def head(options: Options, found: ServerFacts, threads: int) -> Iterator[str]:
         yield f"maximum number of tries: {options.max_tries}"
 
 
-def _counts(options: Options, account: Account) -> Iterator[str]:
+def _counts(options: Options, account: DriveResult) -> Iterator[str]:
     counts, attempted = account["counts"], _attempted(account)
     processed = "number of transactions actually processed"
     if options.duration_s:
@@ -101,7 +104,7 @@ def _counts(options: Options, account: Account) -> Iterator[str]:
         yield f"number of transactions above the {options.latency_limit_ms:.1f} ms latency limit: {late}"
 
 
-def _latency(options: Options, account: Account) -> Iterator[str]:
+def _latency(options: Options, account: DriveResult) -> Iterator[str]:
     response, failures = account["response"], _failures(account)
     if failures and not options.detailed:
         # As pgbench: what cannot be distinguished is one average.
@@ -117,7 +120,7 @@ def _latency(options: Options, account: Account) -> Iterator[str]:
         yield f"rate limit schedule lag: avg {average:.3f} (max {highest:.3f}) ms"
 
 
-def _speed(options: Options, account: Account) -> Iterator[str]:
+def _speed(options: Options, account: DriveResult) -> Iterator[str]:
     tps = account["counts"]["done"] / _seconds(account)
     connect = account["connect"]
     if options.connect:
@@ -129,7 +132,7 @@ def _speed(options: Options, account: Account) -> Iterator[str]:
         yield f"tps = {tps:.6f} (without initial connection time)"
 
 
-def _script(options: Options, account: Account, number: int) -> Iterator[str]:
+def _script(options: Options, account: DriveResult, number: int) -> Iterator[str]:
     script, measured = options.scripts[number], account["scripts"][number]
     done, outcomes = measured["counts"]["done"], account["details"]["scripts"][number]
     attempted, total = done + _failed_count(outcomes), account["counts"]["done"]
@@ -157,7 +160,7 @@ def _script(options: Options, account: Account, number: int) -> Iterator[str]:
 
 def _commands(
     options: Options,
-    account: Account,
+    account: DriveResult,
     number: int,
     commands: Sequence[Mapping[str, Any]],
     earlier: Sequence[Sequence[Mapping[str, Any]]],
@@ -184,7 +187,7 @@ def _latency_ms(statement: Mapping[str, Any] | None, time: Mapping[str, int]) ->
     return time["sum_ns"] / time["count"] / 1e6 if time["count"] else 0.0
 
 
-def _percentiles(account: Account) -> Iterator[str]:
+def _percentiles(account: DriveResult) -> Iterator[str]:
     count, lag = account["response"]["count"], account["lag"]
     supported = [p for p in PERCENTILES if count * (1 - p / 100) >= SUPPORT - 1e-6]
     left_out = [f"p{percentile:g}" for percentile in PERCENTILES if percentile not in supported]
@@ -214,7 +217,7 @@ def _failed(options: Options, outcomes: Mapping[str, int], attempted: int) -> It
         yield f"total number of retries: {outcomes['retries']}"
 
 
-def _all_outcomes(account: Account) -> dict[str, int]:
+def _all_outcomes(account: DriveResult) -> dict[str, int]:
     scripts = account["details"]["scripts"]
     return {name: sum(outcomes[name] for outcomes in scripts) for name in scripts[0]}
 
@@ -223,16 +226,16 @@ def _failed_count(outcomes: Mapping[str, int]) -> int:
     return outcomes["serialization"] + outcomes["deadlock"] + outcomes["other"]
 
 
-def _failures(account: Account) -> int:
+def _failures(account: DriveResult) -> int:
     return _failed_count(_all_outcomes(account))
 
 
-def _attempted(account: Account) -> int:
+def _attempted(account: DriveResult) -> int:
     counts = account["counts"]
     return int(counts["done"] + counts["skipped"] + _failures(account))
 
 
-def _seconds(account: Account) -> float:
+def _seconds(account: DriveResult) -> float:
     lasted_ns: int = account["end_ns"] - account["measure_ns"]
     return max(1, lasted_ns) / 1e9
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from loadstone.target import Target
 
     Write = Callable[[str], object]
-    Tell = Callable[[Sequence[Mapping[str, str]]], None]
+    OnMessages = Callable[[Sequence[Mapping[str, str]]], None]
 
 LONGEST_S = 3600.0
 """Longest wait for one answer: no longer latency is recorded. pgbench itself waits without limit."""
@@ -89,7 +89,10 @@ def _driver(options: Options, signals: Signals, err: Write) -> AbstractContextMa
 
 
 def _perform(
-    drive_it: Driver, document: dict[str, Any], show: Callable[[dict[str, Any]], None], on_messages: Tell
+    drive_it: Driver,
+    document: dict[str, Any],
+    show: Callable[[dict[str, Any]], None],
+    on_messages: OnMessages,
 ) -> dict[str, Any]:
     try:
         return drive_it(document, show, on_messages)

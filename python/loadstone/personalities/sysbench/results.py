@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from loadstone.personalities.sysbench.statistics import Totals
 
     Write = Callable[[str], object]
-    Account = Mapping[str, Any]
+    DriveResult = Mapping[str, Any]
 
 
 def print_results(limits: Limits, totals: Totals, log: Log, folder: Path | None) -> None:
@@ -31,7 +31,7 @@ def print_results(limits: Limits, totals: Totals, log: Log, folder: Path | None)
         log.text(text)
 
 
-def print_beyond(limits: Limits, account: Account, log: Log, err: Write, folder: Path | None) -> None:
+def print_beyond(limits: Limits, account: DriveResult, log: Log, err: Write, folder: Path | None) -> None:
     """Print percentiles that were asked for, and on standard error what went wrong without ending the run."""
     if limits.percentiles and folder is not None:
         from loadstone.personalities.sysbench.distribution import responses  # noqa: PLC0415 - numpy

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     for note in (*load_flags.notes(values, engine), *target.notes):
         err(f"{PROGRAM}: note: {note}\n")
     refuse_hosts(load, target, values)
-    options, settings = _manner(values), _settings(values.text("setting"))
+    options, settings = _options(values), _settings(values.text("setting"))
     content = content_of(load)
     with Signals() as signals:
         if not values.on("do-load"):
@@ -235,7 +235,7 @@ def _settings(text: str) -> dict[str, str]:
     return found
 
 
-def _manner(values: Values) -> TimeSeriesLoadOptions:
+def _options(values: Values) -> TimeSeriesLoadOptions:
     if values.on("resume") and values.on("replace"):
         raise LoadstoneError("--resume and --replace exclude each other", "Use only one of them.")
     return TimeSeriesLoadOptions(

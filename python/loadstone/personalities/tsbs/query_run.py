@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Write = Callable[[str], object]
 
-Account = dict[str, Any]
+DriveResult = dict[str, Any]
 _POLL_S = 0.1
 
 
@@ -111,9 +111,9 @@ class _Part:
 
 
 def _parts(run: Run, opened: Sequence[OpenTarget], queries: Iterator[Query], out: Write) -> list[_Part]:
-    manners = [_shown(run, one, out) for one in opened]
+    options = [_shown(run, one, out) for one in opened]
     if len(opened) == 1:
-        return [_Part(opened[0], queries, manners[0], run.folder)]
+        return [_Part(opened[0], queries, options[0], run.folder)]
     # As with TSBS's workers: worker i has host i modulo the number of hosts.
     hosts, workers = len(opened), run.options.workers
     shares = [len(range(host, workers, hosts)) for host in range(hosts)]
@@ -125,7 +125,7 @@ def _parts(run: Run, opened: Sequence[OpenTarget], queries: Iterator[Query], out
             one,
             iter(dealt[host]),
             replace(
-                manners[host],
+                options[host],
                 workers=shares[host],
                 burn_in=run.options.burn_in * shares[host] // workers,
                 pace=_share_of_pace(run.options, shares[host]),
@@ -176,9 +176,9 @@ class _Explaining(EngineAsker):
 
 def _perform(
     run: Run, parts: list[_Part], signals: Signals, err: Write, observer: Observer
-) -> tuple[query_lines.Samples, list[Account]]:
+) -> tuple[query_lines.Samples, list[DriveResult]]:
     values = run.values
-    accounts: list[Account] = []
+    accounts: list[DriveResult] = []
     samples = query_lines.Samples([])
     logs = [part.folder / "latency.hlog" for part in parts]
     asked = {
@@ -238,7 +238,7 @@ def _at_once(
     signals: Signals,
     lines: query_lines.IntervalLines,
     observer: Observer,
-) -> list[Account]:
+) -> list[DriveResult]:
     # Every host's driver numbers the labels alike.
     every = [list(part.queries) for part in parts]
     suffixes = parts[0].options.suffixes
@@ -275,16 +275,16 @@ class _Drive(threading.Thread):
         super().__init__(name=f"queries at {part.opened.label}")
         self._show = show
         self._part, self._queries = part, queries
-        self._manner = replace(part.options, labels=tuple(labels))
+        self._options = replace(part.options, labels=tuple(labels))
         self._stopper = _Stopper()
-        self._account: Account | None = None
+        self._account: DriveResult | None = None
         self.trouble: BaseException | None = None
 
     def run(self) -> None:
         part = self._part
         try:
             self._account = perform_queries(
-                self._queries, part.opened, part.folder, self._stopper, self._show, self._manner
+                self._queries, part.opened, part.folder, self._stopper, self._show, self._options
             )
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
             self.trouble = error
@@ -293,14 +293,14 @@ class _Drive(threading.Thread):
         if self._stopper.stop is not None:
             self._stopper.stop()
 
-    def ended(self) -> Account:
+    def ended(self) -> DriveResult:
         if self.trouble is not None:
             raise self.trouble
         assert self._account is not None, "it has ended without an error"  # noqa: S101
         return self._account
 
 
-def _seconds(accounts: Sequence[Account]) -> float:
+def _seconds(accounts: Sequence[DriveResult]) -> float:
     begun, ended = min(a["start_ns"] for a in accounts), max(a["end_ns"] for a in accounts)
     return float(max(ended - begun, 1) / 1e9)
 
@@ -340,7 +340,7 @@ def _settings(values: Values) -> dict[str, Any]:
 
 
 def _beyond(
-    run: Run, opened: Sequence[OpenTarget], samples: query_lines.Samples, accounts: Sequence[Account]
+    run: Run, opened: Sequence[OpenTarget], samples: query_lines.Samples, accounts: Sequence[DriveResult]
 ) -> str:
     histogram = samples.histograms(prewarmed=False)[ALL]
     lines = ["\nbeyond TSBS, measured by loadstone:\n", f" - target: {', '.join(o.label for o in opened)}\n"]
@@ -362,7 +362,7 @@ def _beyond(
     return "".join(lines)
 
 
-def _dialect_lines(accounts: Sequence[Account]) -> list[str]:
+def _dialect_lines(accounts: Sequence[DriveResult]) -> list[str]:
     translated = sum(a["queries"]["translation"]["translated"] for a in accounts)
     reasons: Counter[str] = Counter()
     for account in accounts:
@@ -372,7 +372,7 @@ def _dialect_lines(accounts: Sequence[Account]) -> list[str]:
     return lines
 
 
-def _errors(accounts: Sequence[Account]) -> list[tuple[tuple[str, str], int]]:
+def _errors(accounts: Sequence[DriveResult]) -> list[tuple[tuple[str, str], int]]:
     found: dict[str, tuple[str, int]] = {}
     for error in chain.from_iterable(account["errors"] for account in accounts):
         message, count = found.get(error["sqlstate"], (error["message"], 0))
@@ -380,12 +380,12 @@ def _errors(accounts: Sequence[Account]) -> list[tuple[tuple[str, str], int]]:
     return [((state, message), count) for state, (message, count) in sorted(found.items())]
 
 
-def _listed(account: Account) -> list[dict[str, Any]]:
+def _listed(account: DriveResult) -> list[dict[str, Any]]:
     answers: list[dict[str, Any]] = account["queries"].get("answers") or []
     return answers
 
 
-def _answers_of(accounts: Sequence[Account]) -> list[dict[str, Any]]:
+def _answers_of(accounts: Sequence[DriveResult]) -> list[dict[str, Any]]:
     # Hosts that share the queries number their own: only one host's answers have the file's numbers.
     return _listed(accounts[0]) if len(accounts) == 1 else []
 

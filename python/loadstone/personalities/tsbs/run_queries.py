@@ -117,7 +117,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
         outcomes, answers = [], Answers(known, used)
         for number, place in enumerate(places):
             run = Run(
-                values, _manner(values, drive), place, folder / str(number) if len(places) > 1 else folder
+                values, _options(values, drive), place, folder / str(number) if len(places) > 1 else folder
             )
             outcomes.append(run_at(run, source.queries(answers), answers, signals, (out, err), observer))
             signals.check()
@@ -229,7 +229,7 @@ def _check(values: Values) -> None:
         raise LoadstoneError("--workers is above 100000", "Use fewer.")
 
 
-def _manner(values: Values, drive: Drive | None) -> QueryOptions:
+def _options(values: Values, drive: Drive | None) -> QueryOptions:
     rate = values.real("rate") or float(values.number("max-rps"))
     duration, timeout = values.number("duration"), values.number("timeout")
     return QueryOptions(

@@ -31,8 +31,8 @@ from loadstone.scenario.tables.base import (
     Version,
 )
 from loadstone.scenario.tables.rows import Curve, LongTransactions, PlainTable, Rows
-from loadstone.scenario.tables.series import Series, SeriesTables, TsbsQueries
 from loadstone.scenario.tables.statements import StatementQueries
+from loadstone.scenario.tables.timeseries import Series, SeriesTables, TsbsQueries
 
 
 class Queries(Forms):

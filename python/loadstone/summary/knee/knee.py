@@ -58,7 +58,7 @@ METHOD = (
     f"residuals ({RESAMPLES} resamples), tests at level {100 * LEVEL:g} %"
 )
 
-__all__ = ["FEWEST_STEPS", "METHOD", "Knee", "NoKnee", "find_knee", "in_words"]
+__all__ = ["FEWEST_STEPS", "METHOD", "Knee", "NoKnee", "find_knee", "rows_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class Knee:
     def sentence(self) -> str:
         """What was found, in words."""
         return (
-            f"Import starts to slow down at {in_words(self.rows)} rows ({100 * CONFIDENCE:g} % interval "
-            f"{in_words(self.low)} to {in_words(self.high)})."
+            f"Import starts to slow down at {rows_text(self.rows)} rows ({100 * CONFIDENCE:g} % interval "
+            f"{rows_text(self.low)} to {rows_text(self.high)})."
         )
 
     @property
@@ -148,7 +148,7 @@ def find_knee(rows_before: Sequence[float], seconds: Sequence[float]) -> Knee | 
     return _Search(rows, np.log(taken)).outcome()
 
 
-def in_words(rows: float) -> str:
+def rows_text(rows: float) -> str:
     """Return a number of rows as the report writes it: `50 M`, `120,000`, `1.25 billion`."""
     for size, unit in ((1e9, "billion"), (1e6, "M")):
         if abs(rows) >= size:
@@ -307,14 +307,14 @@ class _Search:
 
     def _unclear(self, ratio: float, p_grows: float) -> NoKnee:
         reason = (
-            f"No knee was found up to {in_words(float(self.rows[-1]))} rows, but the steps scatter too "
+            f"No knee was found up to {rows_text(float(self.rows[-1]))} rows, but the steps scatter too "
             f"much to rule one out: in the fit, the last step takes {ratio:.3g} times as long as the "
             f"first (p = {p_grows:.2g})."
         )
         return NoKnee("unclear", reason, float(self.rows[-1]), None, self.n)
 
     def _none(self, p_constant: float, ratio: float) -> NoKnee:
-        reason = f"No knee up to {in_words(float(self.rows[-1]))} rows."
+        reason = f"No knee up to {rows_text(float(self.rows[-1]))} rows."
         evidence = (
             f"Over {self.n} steps a knee explains the seconds no better than chance (p = "
             f"{p_constant:.2g}), or changes them by less than {100 * (LEAST_GROWTH - 1):g} %; in the "

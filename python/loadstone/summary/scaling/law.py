@@ -122,7 +122,7 @@ def fit_usl(n: Sequence[float], tps: Sequence[float]) -> Scaling:
             f"The scalability law does not describe these measurements: it is off by {100 * error:.3g} "
             f"% on average, and the limit is {100 * POOR:g} %."
         )
-    return _told(clients, rates, found, error)
+    return _result(clients, rates, found, error)
 
 
 def relative_error(n: Sequence[float], tps: Sequence[float]) -> float:
@@ -196,7 +196,7 @@ def _resampled(clients: Floats, rates: Floats, found: Floats) -> Floats:
     return np.stack([_linear(clients, fitted * error) for error in errors])
 
 
-def _told(clients: Floats, rates: Floats, found: Floats, error: float) -> Scaling:
+def _result(clients: Floats, rates: Floats, found: Floats, error: float) -> Scaling:
     again = _resampled(clients, rates, found)
     lambda_, sigma, kappa = (_range(value, again[:, at]) for at, value in enumerate(found))
     places = np.array([peak(s, k) for _, s, k in again])

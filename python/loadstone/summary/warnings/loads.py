@@ -29,7 +29,7 @@ of_steps: Warnings[Sequence[StepFigures]] = Warnings()
 of_disk: Warnings[str] = Warnings()
 
 
-def judge_load(phase: PhaseFigures) -> Iterator[Warning]:
+def load_warnings(phase: PhaseFigures) -> Iterator[Warning]:
     """Say what holds for a phase that loads."""
     where = phase.target, phase.folder
     yield from of_load.of(phase, *where)
@@ -37,7 +37,7 @@ def judge_load(phase: PhaseFigures) -> Iterator[Warning]:
     yield from of_steps.of([step for step in points if step.state == "complete"], *where)
 
 
-def judge_disks(files: RunFiles, phases: Sequence[PhaseFigures]) -> Iterator[Warning]:
+def disk_warnings(files: RunFiles, phases: Sequence[PhaseFigures]) -> Iterator[Warning]:
     """Say where the results share a disk with the data of a bulk load, whose device bytes are counted."""
     places = files.environment.storage or {}
     results = places.get("results")  # no document: places by name

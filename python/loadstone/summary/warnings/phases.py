@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.summary.intervals import NS_PER_S
 from loadstone.summary.warnings.hosts import of_hosts
-from loadstone.summary.warnings.loads import judge_load
+from loadstone.summary.warnings.loads import load_warnings
 from loadstone.summary.warnings.registry import Warnings, warning
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ of_loss: Warnings[str] = Warnings()
 of_drive: Warnings[Driven] = Warnings()
 
 
-def judge_phase(
+def phase_warnings(
     phase: PhaseFigures, calibration: Calibration, *, in_process: bool = False
 ) -> Iterator[Warning]:
     """Say what holds for one phase on one target; `in_process`: its engine works in our own process."""
@@ -68,7 +68,7 @@ def judge_phase(
     yield from of_drive.of(Driven(phase, drive, calibration, in_process), *where)
     if phase.hosts:
         yield from of_hosts.of(phase.hosts, *where)
-    yield from judge_load(phase)
+    yield from load_warnings(phase)
 
 
 @of_check

@@ -56,7 +56,7 @@ of_import: Warnings[ImportBeside] = Warnings()
 of_widths: Warnings[WidthTarget] = Warnings()
 
 
-def judge_plain_queries(asked: Sequence[PlainQueriesFigures]) -> Iterator[Warning]:
+def plain_query_warnings(asked: Sequence[PlainQueriesFigures]) -> Iterator[Warning]:
     """Say what holds for queries that were asked one by one, target by target."""
     for entry in asked:
         for target in entry.targets:
@@ -68,14 +68,14 @@ def judge_plain_queries(asked: Sequence[PlainQueriesFigures]) -> Iterator[Warnin
             yield from of_rounds.of(target, target.target)
 
 
-def judge_imports(imports: Sequence[Imports]) -> Iterator[Warning]:
+def import_warnings(imports: Sequence[Imports]) -> Iterator[Warning]:
     """Say where an import did not lose to the queries beside it what it should have lost."""
     for entry in imports:
         for load in entry.loads:
             yield from of_import.of(ImportBeside(load, entry.loads), load.target)
 
 
-def judge_widths(concurrency: Sequence[Concurrency]) -> Iterator[Warning]:
+def width_warnings(concurrency: Sequence[Concurrency]) -> Iterator[Warning]:
     """Say where the clients were busy between answers, so that the engine had less to do than it could."""
     for entry in concurrency:
         for target in entry.targets:

@@ -29,7 +29,7 @@ of_setting: Warnings[Durability] = Warnings()
 of_target: Warnings[Target] = Warnings()
 
 
-def judge_run(files: RunFiles) -> Iterator[Warning]:
+def run_warnings(files: RunFiles) -> Iterator[Warning]:
     """Say what holds for the run as a whole: its end, our build, what was noted on the way."""
     yield from of_run.of(files)
     for text in damage(files, files.findings):
@@ -40,7 +40,7 @@ def judge_run(files: RunFiles) -> Iterator[Warning]:
     yield from of_builds.of(files)
 
 
-def judge_target(target: Target) -> Iterator[Warning]:
+def target_warnings(target: Target) -> Iterator[Warning]:
     """Say what holds for all figures of one target: durability and the way to it."""
     for setting in target.durability or []:
         yield from of_setting.of(setting, target.id)

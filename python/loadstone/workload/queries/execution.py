@@ -138,7 +138,7 @@ def write_queries(queries: Iterable[tuple[str, str]], path: Path, options: Query
     return written
 
 
-def ask_all(
+def perform_all(
     queries: Iterable[tuple[str, str]],
     opened: OpenTarget,
     out_dir: Path,

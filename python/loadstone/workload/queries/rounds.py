@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone import _core
 from loadstone.errors import words_of
 from loadstone.scenario.sql import filled
-from loadstone.workload.queries.execution import QUERIES_FILE, QueryOptions, ask_all
+from loadstone.workload.queries.execution import QUERIES_FILE, QueryOptions, perform_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,7 +55,9 @@ class QueryContext:
     """Rows of the table, where they are known."""
 
 
-def ask_in_turn(queries: PlainQueries, opened: OpenTarget, out_dir: Path, context: QueryContext) -> Account:
+def perform_in_turn(
+    queries: PlainQueries, opened: OpenTarget, out_dir: Path, context: QueryContext
+) -> Account:
     """Ask one query after the other, each cold and then warm; returns the account.
 
     A run that fails is marked with its reason, and the query's later runs are skipped; the next query
@@ -64,7 +66,7 @@ def ask_in_turn(queries: PlainQueries, opened: OpenTarget, out_dir: Path, contex
     return _Turns(queries, opened, out_dir, context).perform()
 
 
-def ask_as_load(
+def perform_together(
     queries: PlainQueries,
     opened: OpenTarget,
     out_dir: Path,
@@ -76,7 +78,7 @@ def ask_as_load(
 
     Of `options` count what is not the queries' own: duration, schema, what becomes of the answers.
     """
-    return ask_all(texts_of(queries, opened), opened, out_dir, signals, show, options)
+    return perform_all(texts_of(queries, opened), opened, out_dir, signals, show, options)
 
 
 def texts_of(queries: PlainQueries, opened: OpenTarget) -> Iterator[tuple[str, str]]:
@@ -163,7 +165,7 @@ class _Turns:
             schema=self.context.schema,
         )
         signals, show = self.context.signals, self.context.show
-        return ask_all([("", sql)], self.opened, self.out_dir, signals, show, options)
+        return perform_all([("", sql)], self.opened, self.out_dir, signals, show, options)
 
     def _take(self, account: Account, blanks: list[Run], spans: list[tuple[int, int]]) -> None:
         """Note what came of each run."""

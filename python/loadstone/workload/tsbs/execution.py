@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.model import QueryMix
-from loadstone.workload.queries.execution import QueryOptions, ask_all
+from loadstone.workload.queries.execution import QueryOptions, perform_all
 from loadstone.workload.tsbs.dataset import parse_time
 from loadstone.workload.tsbs.queries import Query, QuerySpec, dialect_of, mixed, translate
 
@@ -46,7 +46,7 @@ def specs_of(mix: QueryMix) -> list[QuerySpec]:
     ]
 
 
-def manner_of(mix: QueryMix) -> QueryOptions:
+def options_of(mix: QueryMix) -> QueryOptions:
     """Return how a mix asks to be run."""
     return QueryOptions(
         workers=mix.workers,
@@ -72,12 +72,12 @@ def perform_queries(
     LoadstoneError when nothing can be run; queries that fail are counted in the account.
     """
     if isinstance(queries, QueryMix):
-        options = options or manner_of(queries)
+        options = options or options_of(queries)
         queries = mixed(specs_of(queries))
     options = options or QueryOptions()
     found = _Translation()
     texts = _translated(queries, dialect_of(opened.engine), found, strict=options.strict)
-    account = ask_all(texts, opened, out_dir, signals, show, options)
+    account = perform_all(texts, opened, out_dir, signals, show, options)
     account["queries"]["translation"] = {"translated": found.translated, "as_they_are": found.reasons}
     return account
 

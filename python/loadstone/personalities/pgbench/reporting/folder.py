@@ -18,7 +18,7 @@ from loadstone.plan.plan import plan_to_json
 from loadstone.results.folder import RunFolder, missing
 from loadstone.results.redact import learn
 from loadstone.run.begin_end import begin_run, end_run
-from loadstone.run.outcome import judge
+from loadstone.run.outcome import outcome_of
 from loadstone.run.phases import phase_document
 from loadstone.signals import InterruptedRun
 from loadstone.target import server_target
@@ -187,7 +187,7 @@ class ReportFolder:
             return _STOPPED
         self.measured = True
         try:
-            return judge(measurement.account)
+            return outcome_of(measurement.account)
         except LoadstoneError as error:
             # Records that are incomplete: what there is is reported, and printed as ever.
             return "failed", error.message

@@ -63,7 +63,7 @@ class ReportedServer:
         self._target = target
         self._run = run
         self._watchers = watchers
-        self._control: Control | None = self._dial_or_tell()
+        self._control: Control | None = self._dial_or_note()
         self._schema = self._ask("the schema", address.schema, "public")
         self._counters = CounterReader(
             self._engine,
@@ -118,7 +118,7 @@ class ReportedServer:
             self._control.close()
         self._counters.close()
 
-    def _dial_or_tell(self) -> Control | None:
+    def _dial_or_note(self) -> Control | None:
         try:
             return self._address.dial("loadstone")
         except self._engine.troubles as error:

@@ -1,14 +1,14 @@
 """The types of summary.json. A part that is copied from another document has that document's type."""
 
 from loadstone.results.documents.summary.drives import (
-    BesideLoad,
     ClientCpuFigures,
     ConcurrentQueriesFigures,
     DriveFigures,
     Equation,
     LateQueries,
+    MixedPlainFigures,
+    MixedQueriesFigures,
     OutcomeCounts,
-    QueriesBeside,
     QueryFigures,
     StatementFigures,
     TimedOutage,
@@ -118,7 +118,6 @@ from loadstone.results.documents.summary.units import Figures, Value, Variant
 
 __all__ = [
     "Advice",
-    "BesideLoad",
     "Beyond",
     "Built",
     "BytesOfRow",
@@ -161,6 +160,8 @@ __all__ = [
     "Mark",
     "MarkPoint",
     "MedianLatencies",
+    "MixedPlainFigures",
+    "MixedQueriesFigures",
     "OutcomeCounts",
     "PerUnit",
     "Percentile",
@@ -171,7 +172,6 @@ __all__ = [
     "PlanFigures",
     "PublishedCurve",
     "PublishedWidth",
-    "QueriesBeside",
     "QueryCost",
     "QueryFigures",
     "QueryRun",

@@ -149,14 +149,14 @@ class LateQueries(Figures, kw_only=True):
     words: str
 
 
-class BesideLoad(LateQueries, kw_only=True):
+class MixedPlainFigures(LateQueries, kw_only=True):
     """Queries near the end of a load, and all that failed."""
 
     failed: int
     clients: int | None
 
 
-class QueriesBeside(Figures, kw_only=True):
+class MixedQueriesFigures(Figures, kw_only=True):
     """The queries that ran while a phase loaded."""
 
     drive: DriveFigures

@@ -8,7 +8,7 @@ from loadstone.results.documents.phase import Check, Published, Statement
 from loadstone.results.documents.summary.drives import (
     ConcurrentQueriesFigures,
     DriveFigures,
-    QueriesBeside,
+    MixedQueriesFigures,
     QueryFigures,
     TimedOutage,
 )
@@ -75,7 +75,7 @@ class PhaseFigures(Figures, kw_only=True):
     queries: list[QueryFigures] | None
     storage: StorageFigures | None
     transactions: TransactionsFigures | None
-    beside: QueriesBeside | None
+    mixed: MixedQueriesFigures | None
     freshness: FreshnessFigures | None
     energy_j: Joules | None
     usage: Usage | None

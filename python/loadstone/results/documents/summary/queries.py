@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from loadstone.results.documents.drive import Draw
 from loadstone.results.documents.phase import Published
-from loadstone.results.documents.summary.drives import BesideLoad
+from loadstone.results.documents.summary.drives import MixedPlainFigures
 from loadstone.results.documents.summary.phases import Compared
 from loadstone.results.documents.summary.rates import GroupRate, Ratio
 from loadstone.results.documents.summary.units import (
@@ -208,7 +208,7 @@ class ImportFigures(Figures, kw_only=True):
     workers: int | None
     bytes_per_s: BytesPerSecond | None
     bytes_of: Annotated[str | None, Meta(description="text or values")]
-    mixed: BesideLoad | None
+    mixed: MixedPlainFigures | None
     published: list[Compared]
 
 
