@@ -51,6 +51,7 @@ def compared(names: tuple[str, str], first: Spread, last: Spread) -> Iterator[st
         more = 2 * max(first.crashes, last.crashes, ENOUGH)
         yield f"To decide it, crash more often (--cycles {more})."
         return
-    yield f"{names[1]}: {what} {change} against {names[0]} (the ranges do not overlap)."
+    ranges = " (the ranges do not overlap)" if max(first.crashes, last.crashes) > 1 else ""
+    yield f"{names[1]}: {what} {change} against {names[0]}{ranges}."
     if min(first.crashes, last.crashes) < ENOUGH:
         yield f"Indicative: to decide it takes at least {ENOUGH} crashes of each (--cycles {ENOUGH})."
