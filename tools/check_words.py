@@ -2,8 +2,8 @@
 """Refuse wordings that readers had to read twice, and name the plain ones.
 
 Looks at the pages, at the help of the command line, at the texts of the built-in scenarios, and at what users
-read out of sources: errors, hints, warnings, notes and report templates. Code in pages (blocks, `spans`) is
-not prose. The terms that we do use are in docs/glossary.md.
+read out of sources: errors, hints, warnings, notes and report templates; and at the names of what the sources
+define. Code in pages (blocks, `spans`) is not prose. The terms that we do use are in docs/glossary.md.
 
     tools/check_words.py [ROOT]
 """
@@ -88,6 +88,33 @@ REFUSED_IN_SOURCES = {
 }
 """As REFUSED, in errors, hints, warnings and reports, which use these words for nothing else."""
 
+REFUSED_NAMES = {
+    "answertwin": "digest_reference",
+    "beside": "mixed, subfolder, other",
+    "bend": "SegmentedCurve",
+    "caution": "warning",
+    "circumstances": "ServerFacts, conditions",
+    "company": "ConcurrentQueries",
+    "doorman": "auth proxy",
+    "hinge": "models",
+    "hinges": "models",
+    "knock": "connect",
+    "manner": "options",
+    "manners": "options",
+    "meeting": "StartBarrier",
+    "rhythm": "StepPlan",
+    "tells": "log, report",
+    "wish": "options, feature",
+    "wishes": "options, features",
+}
+"""Words that no module, class or function has in its name → what we call it."""
+_DEFINED = re.compile(
+    r"^\s*(?:pub(?:\([^)]*\))? )?(?:async )?(?:const )?"
+    r"(?:def|class|fn|struct|enum|trait|type|mod) (?!test_)(\w+)",
+    re.MULTILINE,
+)
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
 
 def _compiled(refused: Mapping[str, str]) -> tuple[re.Pattern[str], list[str]]:
     names = (rf"(?P<w{n}>\b(?:{wording})\b)" for n, wording in enumerate(refused))
@@ -126,10 +153,27 @@ def findings(root: Path) -> Iterator[str]:
         yield from _shown(root, path, in_scenario(path.read_text()))
     for path in sorted((package / "personalities").glob("*/help.txt")):
         yield from _shown(root, path, in_text(path.read_text()))
+    yield from _in_sources(root)
+
+
+def _in_sources(root: Path) -> Iterator[str]:
     for pattern, texts in _SOURCES.items():
         for path in sorted(root.glob(pattern)):
+            source = path.read_text()
             if not any(part in path.as_posix() for part in _OTHERS):
-                yield from _shown(root, path, in_source(texts(path.read_text())))
+                yield from _shown(root, path, in_source(texts(source)))
+            if path.suffix in {".py", ".rs"} and not path.name.endswith("tests.rs"):
+                yield from _shown(root, path, in_names(path.stem, source))
+
+
+def in_names(module: str, source: str) -> Iterator[Finding]:
+    """Look at the name of a module, and at those of the classes and functions that it defines."""
+    names = [(1, module)]
+    names += [(source.count("\n", 0, found.start(1)) + 1, found[1]) for found in _DEFINED.finditer(source)]
+    for line, name in names:
+        for part in _PARTS.findall(name):
+            if part.lower() in REFUSED_NAMES:
+                yield line, name, REFUSED_NAMES[part.lower()]
 
 
 def in_source(texts: Iterator[user_texts.Text]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from check_words import REFUSED, findings, in_help, in_page, in_scenario, in_source  # noqa: E402
+from check_words import REFUSED, findings, in_help, in_names, in_page, in_scenario, in_source  # noqa: E402
 from user_texts import of_python, of_rust, of_template  # noqa: E402
 
 REFUSED_SENTENCES = [
@@ -106,3 +106,12 @@ def test_prose_and_strings_of_templates_are_looked_at_but_not_their_code() -> No
 @pytest.mark.slow  # `make quick` runs the program itself
 def test_our_own_pages_help_texts_and_scenarios_pass() -> None:
     assert list(findings(ROOT)) == []
+
+
+def test_old_words_in_names_are_refused() -> None:
+    python = "class LoadCompany:\n    def company(self) -> None: ...\n    def handle(self) -> None: ...\n"
+    assert [line for line, *_ in in_names("load", python)] == [1, 2]
+    rust = "pub(crate) struct HTTPDoorman;\n    pub fn hold() {}\n"
+    assert list(in_names("load", rust)) == [(1, "HTTPDoorman", "auth proxy")]
+    assert [name for _, name, _ in in_names("hinges", "")] == ["hinges"]
+    assert not list(in_names("tests", "def test_wishes_are_kept() -> None: ...\n"))

@@ -86,12 +86,12 @@ class Search:
 
     def _moved(self, at: int) -> int:
         """Return where to look next: the same place as long as its trials agree with what is believed."""
-        moved = self._beside(at)
+        moved = self._neighbour(at)
         if moved == at and self._belief.within(2, at) >= _LOST:
             return at
-        return moved if self._belief.within(1, moved) >= _SURE else self._beside(self._approached())
+        return moved if self._belief.within(1, moved) >= _SURE else self._neighbour(self._approached())
 
-    def _beside(self, at: int) -> int:
+    def _neighbour(self, at: int) -> int:
         """Return the nearest place that is not known to miss the limits, or whose next one is known to."""
         while any(self.verdict(place) is True for place in self._above(at)):
             at += 1

@@ -97,10 +97,10 @@ def _paired_ratio(
 
 def compare_published(group: Group, source_cores: float | None, cores: int | None) -> list[Compared]:
     """Return the published figures beside ours; rates also per core where both numbers of cores are known."""
-    return [_beside(figure, group, source_cores, cores) for figure in group.published]
+    return [_compared(figure, group, source_cores, cores) for figure in group.published]
 
 
-def _beside(figure: Compared, group: Group, source_cores: float | None, cores: int | None) -> Compared:
+def _compared(figure: Compared, group: Group, source_cores: float | None, cores: int | None) -> Compared:
     ours, value = _metric(group, figure.metric), figure.value
     row = msgspec.structs.replace(figure, measured=ours)
     row.ratio = ours / value if ours is not None and value else None

@@ -50,7 +50,7 @@ impl Sink {
             ));
         }
         refuse_existing(path, overwrite)?;
-        let part = beside(path, ".part");
+        let part = sibling(path, ".part");
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -174,7 +174,7 @@ impl Folder {
     ) -> Result<Self, DriveError> {
         refuse_existing(path, overwrite)?;
         refuse_others(path, names)?;
-        let part = beside(path, ".part");
+        let part = sibling(path, ".part");
         fs::create_dir(&part).map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => DriveError::bad_spec(
                 format!(
@@ -278,7 +278,7 @@ impl Drop for Sink {
 }
 
 /// The path with something behind its last name.
-pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+pub(super) fn sibling(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(end);
     PathBuf::from(name)

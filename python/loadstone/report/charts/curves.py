@@ -107,7 +107,7 @@ def curves(  # noqa: PLR0913 - a chart's parts, each named at the call
             "colours": list(colours.values()),
         },
     )
-    data = {"points": [_block(line) for line in lines], **_beside(lines, extras or Extras())}
+    data = {"points": [_block(line) for line in lines], **_others(lines, extras or Extras())}
     # A layer without data would still be asked for the extent of its fields.
     layers, common = spec["layer"], spec["data"]  # no document: a chart's specification
     spec |= {"layer": [layer for layer in layers if data[_data_set(layer, common)]]}
@@ -160,7 +160,7 @@ def _block(line: Curve) -> Block:
     return Block(constant, {"x": [rounded(x, 6) for x in line.x], "y": [rounded(y) for y in line.y]})
 
 
-def _beside(lines: Sequence[Curve], extras: Extras) -> dict[str, list[Block]]:
+def _others(lines: Sequence[Curve], extras: Extras) -> dict[str, list[Block]]:
     dots = [*_marked(lines), *extras.dots]
     return {
         "bands": _columns(("series", "from", "to"), extras.bands),

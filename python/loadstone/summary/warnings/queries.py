@@ -41,7 +41,7 @@ class OnTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportBeside:
+class MixedImport:
     """An import, and all others of its scenario."""
 
     load: ImportFigures
@@ -52,7 +52,7 @@ of_asked: Warnings[OnTarget] = Warnings()
 of_queries: Warnings[OnTarget] = Warnings()
 of_query: Warnings[PlainQueryFigures] = Warnings()
 of_rounds: Warnings[PlainQueriesTarget] = Warnings()
-of_import: Warnings[ImportBeside] = Warnings()
+of_import: Warnings[MixedImport] = Warnings()
 of_widths: Warnings[WidthTarget] = Warnings()
 
 
@@ -72,7 +72,7 @@ def import_warnings(imports: Sequence[Imports]) -> Iterator[Warning]:
     """Say where an import did not lose to the queries beside it what it should have lost."""
     for entry in imports:
         for load in entry.loads:
-            yield from of_import.of(ImportBeside(load, entry.loads), load.target)
+            yield from of_import.of(MixedImport(load, entry.loads), load.target)
 
 
 def width_warnings(concurrency: Sequence[Concurrency]) -> Iterator[Warning]:
@@ -181,7 +181,7 @@ def rounds_differ(target: PlainQueriesTarget) -> Warning | None:
 
 
 @of_import
-def not_slower_while_asked(found: ImportBeside) -> Warning | None:
+def not_slower_while_asked(found: MixedImport) -> Warning | None:
     """Say that an import beside queries was as fast as the same import alone."""
     alone = [other for other in found.others if _without_queries(other, found.load)]
     best = max((other.rows_per_s.value or 0.0 for other in alone), default=0.0)
