@@ -1,7 +1,8 @@
 """Runs PostgreSQL's own tests of pgbench, from Debian's source packages, with Loadstone as `pgbench`.
 
-Prints how many assertions of each file pass, and the names of those that fail. Exit status: 0, 1 when
-fewer pass than must, 77 when the tests cannot be had here (the last line says why).
+The server is one of the same major version: an installed one, or a private one's build. Prints how
+many assertions of each file pass, and the names of those that fail. Exit status: 1 when fewer pass than
+must, 77 when no major's tests can be had here (a line for each says why), else 0.
 """
 
 from __future__ import annotations
@@ -19,17 +20,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadstone.errors import LoadstoneError
+from loadstone.private_server.builds import find_build
+from loadstone.private_server.os_user import server_account
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
-SUITES = {"15": "bookworm", "17": "trixie"}
+SUITES = {"15": "bookworm", "17": "trixie", "18": "forky"}
 """Debian's release that has this major's source package."""
 MUST_PASS = {
     "15": {"001_pgbench_with_server.pl": 440, "002_pgbench_no_server.pl": 208},
     "17": {"001_pgbench_with_server.pl": 454, "002_pgbench_no_server.pl": 208},
+    "18": {"001_pgbench_with_server.pl": 469, "002_pgbench_no_server.pl": 208},
 }
-"""A lower number is a regression. Two of 17's assertions are about what a server of version 17 logs."""
+"""A lower number is a regression."""
 CANNOT = 77
 UNPRIVILEGED = "1000"
 TESTS = "src/bin/pgbench/t"
@@ -53,12 +59,14 @@ class Outcome:
 def main() -> int:
     """Run what the arguments ask for."""
     arguments = _arguments()
-    try:
-        _require_perl()
-        with _folder(arguments.dir) as folder:
-            good = [_major(major, folder, arguments) for major in arguments.majors or SUITES]
-    except CannotError as reason:
-        print(f"PostgreSQL's tests of pgbench were not run: {reason}")
+    good = []
+    with _folder(arguments.dir) as folder:
+        for major in arguments.majors or SUITES:
+            try:
+                good.append(_major(major, folder, arguments))
+            except CannotError as reason:
+                print(f"PostgreSQL {major}'s tests of pgbench were not run: {reason}", flush=True)
+    if not good:
         return CANNOT
     return 0 if all(good) else 1
 
@@ -68,7 +76,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("majors", nargs="*", choices=[[], *SUITES], help="majors of PostgreSQL (all)")
     parser.add_argument("--dir", type=Path, help="keep sources and logs in this folder")
     parser.add_argument("--pgbench", type=Path, default=Path(sys.executable).with_name("loadstone"))
-    parser.add_argument("--bindir", type=Path, help="folder of initdb, pg_ctl, postgres and psql")
+    parser.add_argument("--bindir", type=Path, help="folder of initdb, pg_ctl and postgres")
     parser.add_argument("--show", action="store_true", help="show all that is said about failures")
     return parser.parse_args()
 
@@ -83,7 +91,9 @@ def _folder(wanted: Path | None) -> Iterator[Path]:
         yield Path(temporary)
 
 
-def _require_perl() -> None:
+def _require_tools() -> None:
+    if shutil.which("psql") is None:
+        raise CannotError("there is no psql, which they call")
     if shutil.which("apt-get") is None:
         raise CannotError("there is no apt-get, which fetches their source packages")
     if _has_ipc_run():
@@ -108,6 +118,7 @@ def _has_ipc_run() -> bool:
 
 
 def _major(major: str, folder: Path, arguments: argparse.Namespace) -> bool:
+    _require_tools()
     sources = _sources(major, folder)
     command, environment = _surroundings(major, folder, arguments)
     good = True
@@ -169,7 +180,7 @@ def _archive(major: str, folder: Path) -> Path:
     lists = folder / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     listed = folder / "sources.list"
-    listed.write_text(f"deb-src http://deb.debian.org/debian {SUITES[major]} main\n", encoding="utf-8")
+    listed.write_text(f"deb-src {_debian()} {SUITES[major]} main\n", encoding="utf-8")
     # Lists of our own: those of the machine stay as they are.
     places = {"Etc::sourcelist": listed, "Etc::sourceparts": "/dev/null", "State::lists": lists}
     apt = ["apt-get", "--quiet", *(f"-oDir::{name}={place}" for name, place in places.items())]
@@ -181,13 +192,27 @@ def _archive(major: str, folder: Path) -> Path:
         except subprocess.TimeoutExpired:
             raise CannotError(f"apt-get {words[0]} took more than five minutes") from None
         if ran.returncode != 0:
-            complaint = (ran.stderr.strip() or ran.stdout.strip()).splitlines()[-1:]
-            raise CannotError(f"apt-get {' '.join(words)}: {''.join(complaint)}")
+            raise CannotError(f"apt-get {' '.join(words)}: {_complaint(ran.stderr or ran.stdout)}")
     found = sorted(folder.glob(f"postgresql-{major}_*.orig.tar.*"))
     found = [path for path in found if not path.name.endswith(".asc")]
     if not found:
         raise CannotError(f"the source package of PostgreSQL {major} has no archive")
     return found[-1]
+
+
+def _debian() -> str:
+    """Return where the machine has its Debian packages from."""
+    words = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    if not found:
+        raise CannotError("apt-get knows no repository of Debian (was 'apt-get update' run?)")
+    return found[0]
+
+
+def _complaint(said: str) -> str:
+    """Return the first error of apt: the last one is often that there were some."""
+    errors = [line for line in said.splitlines() if line.startswith("E: ")]
+    return (errors or said.splitlines() or ["it failed without a word"])[0]
 
 
 def _surroundings(
@@ -203,7 +228,7 @@ def _surroundings(
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     environment = os.environ | {
-        "PATH": f"{links}:{arguments.bindir or _bindir()}:{os.environ['PATH']}",
+        "PATH": f"{links}:{arguments.bindir or _bindir(major)}:{os.environ['PATH']}",
         # It only changes the log-in on Windows.
         "PG_REGRESS": shutil.which("true") or "/bin/true",
         "TESTDIR": str(work),
@@ -227,17 +252,14 @@ def _as_user() -> list[str]:
     raise CannotError("PostgreSQL does not run as root, and there are no user namespaces here")
 
 
-def _bindir() -> Path:
-    needed = ("initdb", "pg_ctl", "postgres", "psql")
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: _number(path.parent.name))
-    for folder in reversed(folders):
-        if all((folder / name).exists() for name in needed):
-            return folder
-    raise CannotError("there is no PostgreSQL server under /usr/lib/postgresql")
-
-
-def _number(text: str) -> float:
-    return float(text) if re.fullmatch(r"[0-9.]+", text) else 0.0
+def _bindir(major: str) -> Path:
+    installed = Path(f"/usr/lib/postgresql/{major}/bin")
+    if all((installed / name).exists() for name in ("initdb", "pg_ctl", "postgres")):
+        return installed
+    try:
+        return find_build(f"pg{major}", server_account()).bin
+    except LoadstoneError as error:
+        raise CannotError(error.message) from None
 
 
 if __name__ == "__main__":
