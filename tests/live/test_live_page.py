@@ -65,7 +65,8 @@ def test_a_phone_shows_each_interval_and_is_told_of_the_end(browser: Browser) ->
         expect(page.locator("#rate")).to_have_text("23,456", timeout=WAIT_MS)
         page.wait_for_selector("#rates .mark-line path")
         page.wait_for_selector("#latencies .mark-line path", state="attached")  # as flat as its figures
-        assert page.text_content("#p99") == "4 ms"
+        assert page.text_content("#high") == "4 ms"
+        assert page.is_hidden("#joined")
         assert page.text_content("#doing") == "pg18: Insert: index=none"
         assert page.text_content("#state") == "The run goes on."
         wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
@@ -74,6 +75,26 @@ def test_a_phone_shows_each_interval_and_is_told_of_the_end(browser: Browser) ->
     expect(page.locator("#state")).to_contain_text("The run has ended: complete", timeout=WAIT_MS)
     assert all(address.startswith(url) for address in asked), "nothing is fetched from elsewhere"
     assert said == []
+    page.close()
+
+
+def test_intervals_of_several_load_hosts_show_their_mean_and_longest(browser: Browser) -> None:
+    figures = begun()
+    none = dict.fromkeys(("p50_ns", "p95_ns", "p99_ns"))
+    for at in (1, 2):
+        several = progress(at)
+        several["latest"]["response"] |= none
+        figures.progressed("pg18", PHASE, several)
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    with serving(0, figures) as url:
+        page.goto(url)
+        expect(page.locator("#high")).to_have_text("5 ms", timeout=WAIT_MS)
+        assert page.text_content("#high-name") == "longest"
+        assert (page.text_content("#middle-name"), page.text_content("#middle")) == ("mean", "2 ms")
+        expect(page.locator("#joined")).to_be_visible(timeout=WAIT_MS)
+        page.wait_for_selector("#latencies .mark-line path", state="attached")
+        wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        assert not wide
     page.close()
 
 

@@ -50,6 +50,7 @@ class Interval:
     rows_per_s: float | None
     failed_per_s: float
     clients: int | None
+    mean_s: float | None
     p50_s: float | None
     p95_s: float | None
     p99_s: float | None
@@ -243,7 +244,7 @@ class LiveFigures:
         response = latest.get("response") or {}
         latencies = {
             f"{name}_s": None if response.get(f"{name}_ns") is None else response[f"{name}_ns"] / _NS_PER_S
-            for name in ("p50", "p95", "p99", "max")
+            for name in ("mean", "p50", "p95", "p99", "max")
         }
         return Interval(
             number=self._count,

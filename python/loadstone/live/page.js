@@ -7,11 +7,19 @@
   const show = (id, text) => { document.getElementById(id).textContent = text; };
   const digits = (value) => (value === null || value === undefined ? "–" : value >= 1000 ? Math.round(value).toLocaleString("en") : Number(value.toPrecision(3)).toString());
   const milliseconds = (seconds) => (seconds === null ? "–" : `${digits(seconds * 1000)} ms`);
+  // Percentiles of several load hosts cannot be joined: the mean and the longest can.
+  const joined = (interval) => interval.p50_s === null && interval.mean_s !== null;
   const CHARTS = {
     rates: { series: { rate: (i) => i.rows_per_s ?? i.rate_per_s }, colours: ["var(--series-1)"] },
     latencies: {
-      series: { p50: (i) => i.p50_s, p95: (i) => i.p95_s, p99: (i) => i.p99_s },
-      colours: ["var(--series-1)", "var(--series-3)", "var(--series-2)"],
+      series: {
+        p50: (i) => i.p50_s,
+        p95: (i) => i.p95_s,
+        p99: (i) => i.p99_s,
+        mean: (i) => (joined(i) ? i.mean_s : null),
+        longest: (i) => (joined(i) ? i.max_s : null),
+      },
+      colours: ["var(--series-1)", "var(--series-3)", "var(--series-2)", "var(--series-1)", "var(--series-2)"],
       factor: 1000,
     },
     failures: { series: { failed: (i) => i.failed_per_s }, colours: ["var(--series-2)"] },
@@ -65,8 +73,11 @@
       const loads = last.rows_per_s !== null;
       show("rate-name", loads ? "rows/s" : "transactions/s");
       show("rate", digits(loads ? last.rows_per_s : last.rate_per_s));
-      show("p50", milliseconds(last.p50_s));
-      show("p99", milliseconds(last.p99_s));
+      show("middle-name", joined(last) ? "mean" : "p50");
+      show("middle", milliseconds(joined(last) ? last.mean_s : last.p50_s));
+      show("high-name", joined(last) ? "longest" : "p99");
+      show("high", milliseconds(joined(last) ? last.max_s : last.p99_s));
+      document.getElementById("joined").hidden = !intervals.some(joined);
       show("failed", digits(last.failed_per_s));
       show("clients", last.clients ?? "–");
       if (made) draw();
