@@ -16,6 +16,7 @@ from loadstone.target import parse_targets
 from loadstone.watch import exporter as module
 from loadstone.watch.exporter import Exporter
 from loadstone.watch.spec import specs_of
+from loadstone.watch.watchers import Watcher
 
 
 @contextlib.contextmanager
@@ -89,6 +90,16 @@ def test_nobody_there() -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with watching(url) as exporter, pytest.raises(LoadstoneError, match="Connection refused"):
             exporter.check()
+
+
+def test_a_source_that_is_gone_is_named_once() -> None:
+    """By the monitor, which names what it cannot read."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with watching(url) as exporter, pytest.raises(LoadstoneError) as gone:
+            Watcher("pg18", exporter, 0).ask()
+    assert gone.value.message == "Connection refused"
 
 
 def test_an_answer_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,9 @@ class Watcher:
         try:
             answer = self.source.ask()
         except LoadstoneError as error:
-            raise LoadstoneError(redact(error.message)) from error
+            # The monitor says this of the source that it names: once is enough.
+            reason = error.message.removeprefix(f"{self.source.shown} cannot be read: ")
+            raise LoadstoneError(redact(reason)) from error
         offset_s, error_s = self._clock()
         return {
             "source": self.shown,
