@@ -276,20 +276,6 @@ def test_an_operator_class_of_another_schema_is_named_with_it(database: Database
         assert indexes(control, "t") == {"gin (word public.gin_trgm_ops)"}
 
 
-def test_a_database_of_another_encoding_is_refused(database: Database) -> None:
-    name = f"{database.name}_latin"
-    database.execute(f"create database {name} template template0 encoding 'LATIN1' locale 'C'")
-    try:
-        other = type(database)(database.server, name)
-        with (
-            control_of(other) as control,
-            pytest.raises(LoadstoneError, match="encoding of the database is LATIN1"),
-        ):
-            POSTGRES.refuse(control, TABLE, PLAIN)
-    finally:
-        database.execute(f"drop database {name} with (force)")
-
-
 @pytest.mark.parametrize(
     ("options", "where", "words"),
     [

@@ -295,6 +295,10 @@ class Engine(ABC):
         """Raise LoadstoneError when such connections can write nothing, with how to change that."""
         del connection
 
+    def refuse_encoding(self, connection: Control) -> None:
+        """Raise LoadstoneError when the database cannot keep UTF-8 texts as they are."""
+        del connection
+
     @abstractmethod
     def text_value(self, connection: Control, sql: str) -> str | None:
         """Run a statement that gives one value; returns it as the server writes it, None for null.

@@ -161,6 +161,13 @@ def refuse_idle(plan: Plan) -> None:
     raise LoadstoneError(f"nothing of this can run: {'; '.join(reasons)}", hint)
 
 
+def refuse_encoding(target: PlannedTarget, server: Server) -> None:
+    """Refuse loads of tables into a database that cannot keep their texts; names the phase."""
+    for phase, _ in _bulk_loads(target):
+        with _named(phase):
+            server.engine.refuse_encoding(server.control)
+
+
 def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:
     """Refuse bulk loads that are not expected to fit where the servers keep them.
 

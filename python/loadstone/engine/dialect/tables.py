@@ -128,12 +128,6 @@ class TableDialect(LoadDialect):
 
     def refuse(self, control: Control, table: RowTable, options: PlainTable) -> None:
         """Raise LoadstoneError when the server cannot make the table as wished; touches nothing."""
-        encoding = (control.execute("show server_encoding").fetchone() or {})["server_encoding"]
-        if encoding not in ("UTF8", "SQL_ASCII"):
-            raise LoadstoneError(
-                f"the encoding of the database is {encoding}, but Loadstone loads and compares UTF-8",
-                "Use a database that was created with encoding 'UTF8'.",
-            )
         for index in self.index_list(options.indexes, table):
             self._refuse_index(control, index, table)
         for name in {options.tablespace, options.index_tablespace} - {""}:

@@ -409,6 +409,10 @@ class PostgresFamily(WireEngine):
         """Raise LoadstoneError when sessions like this one are read-only by default."""
         session_settings.refuse_read_only(connection)
 
+    def refuse_encoding(self, connection: Control) -> None:
+        """Raise LoadstoneError when the database converts texts, with how to mend that."""
+        session_settings.refuse_encoding(connection)
+
     def with_settings(self, connection: model.Connection, settings: Mapping[str, str]) -> model.Connection:
         """Return the connection with settings that every session of ours sends; refuse what it cannot set."""
         return session_settings.with_settings(connection, settings, self.connect)

@@ -37,6 +37,8 @@ select current_setting('transaction_read_only') as value, current_user as "user"
        current_database() as database,
        (select source from pg_catalog.pg_settings where name = 'default_transaction_read_only') as source
 """
+_ENCODING = "select current_setting('server_encoding') as encoding, current_database() as database"
+_KEEPS_UTF8 = ("UTF8", "SQL_ASCII")
 
 
 def with_settings(
@@ -91,6 +93,19 @@ def refuse_read_only(control: Control) -> None:
         f"sessions of {row['user']} in the database {row['database']} are read-only "
         f"(default_transaction_read_only = on, from: {source})",
         hint,
+    )
+
+
+def refuse_encoding(control: Control) -> None:
+    """Raise LoadstoneError when the database does not keep UTF-8 texts as they are."""
+    row = control.execute(_ENCODING).fetchone()
+    if row is None or row["encoding"] in _KEEPS_UTF8:
+        return
+    raise LoadstoneError(
+        f"the encoding of the database {row['database']} is {row['encoding']}, but Loadstone loads and "
+        "compares UTF-8",
+        "Use a database with encoding UTF8: create database loadstone template template0 encoding 'UTF8' "
+        "locale 'C'",
     )
 
 
