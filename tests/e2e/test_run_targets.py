@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from support.sandbox import COUNTED, Database
 
 if TYPE_CHECKING:
-    from support.sandbox import Database, Ended, Sandbox
+    from support.sandbox import Ended, Sandbox
 
 
 def refused(ended: Ended, *words: str) -> None:
@@ -214,6 +215,37 @@ def test_the_run_of_a_user_who_is_not_allowed_to_make_a_schema(sandbox: Sandbox,
         finally:
             admin.execute("drop owned by weak")
             admin.execute("drop role weak")
+
+
+def test_a_database_that_converts_texts_is_refused_for_tables_before_anything_is_touched(
+    sandbox: Sandbox, database: Database
+) -> None:
+    name = f"{database.name}_latin"
+    database.execute(f"create database {name} template template0 encoding 'LATIN1' locale 'C'")
+    latin = Database(database.server, name)
+    try:
+        ended = sandbox.quick("flights", "--size", "tiny", "--target", latin.url)
+        assert ended.code == 1, ended.err
+        assert f"the encoding of the database {name} is LATIN1" in ended.err
+        assert "encoding 'UTF8'" in ended.err
+        assert not ended.folder.exists()
+        assert latin.value("select count(*) from pg_namespace where nspname = 'loadstone'") == 0
+        plain = sandbox.quick(sandbox.scenario(), "--target", latin.url)
+        assert plain.code == 0, plain.err
+    finally:
+        database.execute(f"drop database {name} with (force)")
+
+
+def test_texts_are_utf_8_whatever_the_role_has_set_for_its_sessions(
+    sandbox: Sandbox, database: Database
+) -> None:
+    odd = "client_encoding = 'LATIN1'"
+    database.execute(f"alter role {database.server.connection.user} in database {database.name} set {odd}")
+    settings = COUNTED.format(seconds=0.3).replace("from t", "from t where id = 2")
+    scenario = sandbox.scenario(("insert", "insert into t values (octet_length('é'));\n", settings))
+    ended = sandbox.measure(scenario, "--target", database.url)
+    assert ended.code == 0, ended.err
+    assert ended.phases()["insert"]["checks"][0]["passed"]
 
 
 def test_the_folder_given_as_storage_is_looked_at_first(sandbox: Sandbox) -> None:

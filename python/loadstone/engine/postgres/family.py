@@ -220,12 +220,14 @@ class PostgresFamily(WireEngine):
         workspace.drop(psycopgs(connection), schema)
 
     def connection_parameters(self, schema: str = SCHEMA) -> dict[str, str]:
-        """Return the start-up parameters that make unqualified names mean the schema's objects.
+        """Return the start-up parameters of sessions whose unqualified names mean the schema's objects.
 
         No other schema is on the search path, `public` neither: what a user has there is not ours to meet.
+        Statements and rows are sent as UTF-8, whatever the role or the database has set for its sessions.
         """
         further = f",{quoted(self.function_schema)}" if self.function_schema else ""
-        return {"options": connections.option("search_path", schema + further)}
+        path = connections.option("search_path", schema + further)
+        return {"options": path, "client_encoding": "UTF8"}
 
     def with_functions(self, connection: Control) -> Self:
         """Return the engine as it is at this server: it knows where its extension's functions are."""
