@@ -319,7 +319,7 @@ def test_values_with_the_same_data_load_them_once(
         ("sweep = { wal = [1] }", "there is no parameter 'wal'"),
         ("sweep = { max_wal_size = [64, 1] }", "cannot be 1"),
         ("sweep = { max_wal_size = [64], rows = [1] }", "only one parameter has several values"),
-        ('phase = "fil"', "there is no phase `fil`"),
+        ('phase = "fil"', "there is no phase 'fil'"),
         ('moments = "early"', "crash.moments"),
         ("cycles = 0", "crash.cycles"),
         ("[crash.tiny]\nsweep = { max_wal_size = [true] }", "crash.tiny.sweep.max_wal_size"),

@@ -132,11 +132,11 @@ WRONG = [
     ),
     ("queries.table", "timeout_s = 5\nqueries.table", "phase[0].timeout_s"),
     ("queries.table", "queries.kinds = ['x']\nqueries.table", "phase[0].queries.table: there is no such key"),
-    ("queries = { clients = 3", "queries = { kinds = ['x'] }\ncurves = [] #", "with `statements`"),
+    ("queries = { clients = 3", "queries = { kinds = ['x'] }\ncurves = [] #", "with 'statements'"),
     (
         'query = "Sql2"',
         'query = "Sql3"',
-        "phase[0].published[0].query: the phase has no query `Sql3`",
+        "phase[0].published[0].query: the phase has no query 'Sql3'",
     ),
     (
         "3, statements = [",
@@ -145,7 +145,7 @@ WRONG = [
     ),
     ('sql = "two.sql"', 'sql = "three.sql"', "there is no file three.sql"),
     ('sql = "two.sql"', 'sql = "select 1; select 2"', "2 statements"),
-    ('sql = "two.sql"', 'sql = "select :d"', "`:d` in Sql2 has no draw"),
+    ('sql = "two.sql"', 'sql = "select :d"', "':d' in Sql2 has no draw"),
     (
         "queries.timeout_s = 7",
         "queries.clients = 7",
@@ -158,11 +158,11 @@ WRONG = [
     (
         "most = 9 }",
         'most = 9 }, { name = "e", least = 1, most = 2 }',
-        "no query uses the draw `e`",
+        "no query uses the draw 'e'",
     ),
     ("most = 9 }", 'most = 9 }, { name = "d", least = 1, most = 2 }', "phase[1].queries.draws[1].name"),
     ('draws = [ { name = "d", least = "{{ least }}", most = 9 } ]', "", "distinct: nothing is drawn"),
-    ("a < :d", "a < d", "no query uses the draw `d`"),
+    ("a < :d", "a < d", "no query uses the draw 'd'"),
     (
         "clients = 3, statements",
         "clients = 3, cold = true, statements",

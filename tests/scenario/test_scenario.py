@@ -125,7 +125,7 @@ BROKEN = [
     ),
     ('clients = "{{ clients }}"', 'clients = "{{ clients"', "", "phase[1].clients, line 1: broken", "raw"),
     ('clients = "{{ clients }}"', "", "", "phase[1].clients: a phase of kind script needs", "Add"),
-    ('id = "go"', 'id = "prepare"', "", "phase[1].id: phase[0] already has the id `prepare`", "another id"),
+    ('id = "go"', 'id = "prepare"', "", "phase[1].id: phase[0] already has the id 'prepare'", "another id"),
     ('["none", "brin"] }', '["none", "bri"] }', "", "phase[1].sweep.index: the parameter 'index'", "'brin'"),
     ("sweep = { index", "sweep = { indx", "", "phase[1].sweep.indx: there is no parameter", "'index'"),
     ("when = { index", "when = { indx", "", "phase[1].published[0].when.indx: there is no", "'index'"),

@@ -52,7 +52,7 @@ def crash_problems(
     """Yield what no schema can say of [crash]: names of phases and parameters, and values."""
     if table.get("phase", phases[0]) not in phases:
         where, name = key_path(("crash", "phase")), table["phase"]
-        yield Problem(where, f"there is no phase `{name}`", f"Phases: {', '.join(phases)}.")
+        yield Problem(where, f"there is no phase '{name}'", f"Phases: {', '.join(phases)}.")
     for inside in ("", *SIZES):
         path = ("crash", inside, "sweep") if inside else ("crash", "sweep")
         part = table.get(inside, {}) if inside else table

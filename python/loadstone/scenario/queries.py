@@ -68,7 +68,7 @@ def published_problems(table: Mapping[str, Any], path: Path) -> Iterator[Problem
         if "query" in figure and figure["query"] not in names:
             where = key_path((*path, "published", place, "query"))
             hint = f"Queries: {', '.join(names) or 'none'}."
-            yield Problem(where, f"the phase has no query `{figure['query']}`", hint)
+            yield Problem(where, f"the phase has no query '{figure['query']}'", hint)
 
 
 def query_clashes(queries: Mapping[str, Any], kind: PhaseKind, path: Path) -> Iterator[Problem]:
@@ -79,7 +79,7 @@ def query_clashes(queries: Mapping[str, Any], kind: PhaseKind, path: Path) -> It
         for place, entry in enumerate(queries.get(key, ())):
             if entry["name"] in seen:
                 where = key_path((*path, key, place, "name"))
-                yield Problem(where, f"`{entry['name']}` already exists", "Choose another name.")
+                yield Problem(where, f"'{entry['name']}' already exists", "Choose another name.")
             seen.add(entry["name"])
     for place, draw in enumerate(queries.get("draws", ())):
         if draw["least"] > draw["most"]:
@@ -124,11 +124,11 @@ def _check_names(queries: tuple[PlainQuery, ...], draws: tuple[Draw, ...], where
         found = {name for _, _, name in placeholders(query.sql, query.name)}
         for name in sorted(found - drawn):
             raise LoadstoneError(
-                f"{where}: `:{name}` in {query.name} has no draw",
+                f"{where}: ':{name}' in {query.name} has no draw",
                 f"Add a draw with this name; the draws are: {', '.join(sorted(drawn)) or 'none'}.",
             )
         used |= found
     for name in sorted(drawn - used):
         raise LoadstoneError(
-            f"{where}: no query uses the draw `{name}`", f"Write :{name} in one, or remove it."
+            f"{where}: no query uses the draw '{name}'", f"Write :{name} in one, or remove it."
         )

@@ -272,7 +272,7 @@ def _phase_problems(document: Mapping[str, Any], parameters: Mapping[str, Parame
         first = seen.setdefault(table["id"], index)
         if first != index:
             where = key_path((*path, "id"))
-            yield Problem(where, f"phase[{first}] already has the id `{table['id']}`", "Choose another id.")
+            yield Problem(where, f"phase[{first}] already has the id '{table['id']}'", "Choose another id.")
         yield from key_problems(table, path)
         yield from published_problems(table, path)
         sweep = table.get("sweep", {})
@@ -295,7 +295,7 @@ def _finding_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(where, f"only {having} have a parameter", "Add it, or remove it.")
         elif of_values and parameter not in swept:
             known = ", ".join(sorted(swept)) or "none"
-            yield Problem(where, f"no phase sweeps `{parameter}`", f"Swept: {known}.")
+            yield Problem(where, f"no phase sweeps '{parameter}'", f"Swept: {known}.")
         if finding["compare"] == _OF_PHASES and len(finding.get("phases", ())) < 2:  # noqa: PLR2004 - one and another
             where = key_path(("finding", index, "phases"))
             yield Problem(
@@ -304,7 +304,7 @@ def _finding_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
         for place, phase in enumerate(finding.get("phases", ())):
             if phase not in ids:
                 at = key_path(("finding", index, "phases", place))
-                yield Problem(at, f"there is no phase `{phase}`", f"Phases: {', '.join(ids)}.")
+                yield Problem(at, f"there is no phase '{phase}'", f"Phases: {', '.join(ids)}.")
 
 
 def key_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
@@ -354,7 +354,7 @@ def _load_problems(table: Mapping[str, Any], path: tuple[str | int, ...]) -> Ite
     if "queries" in table and is_plain(table) != bulk:
         where = key_path((*path, "queries"))
         has, rows = ("statements", "plain rows") if bulk else ("kinds", "a time series")
-        yield Problem(where, f"a load of {rows} runs queries with `{has}`", f"Set queries.{has}.")
+        yield Problem(where, f"a load of {rows} runs queries with '{has}'", f"Set queries.{has}.")
 
 
 def _phase(index: int, table: dict[str, Any], parameters: Mapping[str, Parameter]) -> Phase:
