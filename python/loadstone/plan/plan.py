@@ -176,7 +176,7 @@ def _check_request(
     scenarios: Sequence[Scenario], targets: Sequence[PlanTarget], size: str, repeats: int
 ) -> None:
     if not scenarios or not targets:
-        raise LoadstoneError("A plan needs a scenario and a target", "See `loadstone scenarios`.")
+        raise LoadstoneError("a plan needs a scenario and a target", "See `loadstone scenarios`.")
     if size not in SIZES:
         raise LoadstoneError(
             f"there is no size '{size}'", f"{nearest(size, SIZES)}Sizes: {', '.join(SIZES)}."
