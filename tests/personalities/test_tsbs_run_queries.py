@@ -211,6 +211,24 @@ def test_prewarming_runs_each_query_twice(iot: tuple[Database, Path]) -> None:
         assert re.search(rf"{label} queries +:\n[^\n]*count: {count}\n", ran.out)
 
 
+def test_texts_are_read_whatever_the_role_has_set_for_its_sessions(
+    database: Database, tmp_path: Path
+) -> None:
+    role = f"alter role {database.server.connection.user} in database {database.name} set"
+    for odd in ("DateStyle = 'SQL, DMY'", "IntervalStyle = 'sql_standard'", "bytea_output = 'escape'"):
+        database.execute(f"{role} {odd}")
+    sql = "select '2016-01-31 00:00+00'::timestamptz as s, '1 day'::interval as v, '\\x00ff'::bytea as b"
+    file = written(tmp_path / "q.gob", [Query("mine", "mine", "t", sql)])
+    answers = [tmp_path / "binary.jsonl", tmp_path / "text.jsonl"]
+    for path, given in zip(answers, ([], ["--force-text-format"]), strict=True):
+        ran = run("--file", file, *by_flags(database), f"--answers={path}", *given)
+        assert ran.code == 0, ran.out + ran.err
+    compared = run(
+        "--file", file, *by_flags(database), "--force-text-format", f"--compare-answers={answers[0]}"
+    )
+    assert compared.code == 0, compared.out + compared.err
+
+
 def test_responses_are_printed_as_tsbs_prints_them(database: Database, tmp_path: Path) -> None:
     sql = (
         "select 1.5::float8 as f, 'a<b' as t, 7 as i, 2.50::numeric as n, null as z, true as b, "

@@ -147,6 +147,11 @@ class Engine(ABC):
         del connection, schema
         return None
 
+    def for_texts(self, control: Control, connection: Connection) -> Connection:
+        """Return how clients connect that read values as texts: in forms that the core knows."""
+        del control
+        return connection
+
     def answer(self, connection: Control, sql: str) -> pa.Table:
         """Run a query and return its whole answer, of an engine whose clients go through a library."""
         del connection, sql

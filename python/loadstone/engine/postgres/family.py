@@ -255,6 +255,10 @@ class PostgresFamily(WireEngine):
             parameters[name] = joined.strip()
         return replace(connection, parameters=parameters)
 
+    def for_texts(self, control: Control, connection: model.Connection) -> model.Connection:
+        """Return the connection with the forms of texts that its sessions do not have by themselves."""
+        return session_settings.for_texts(control, connection)
+
     def settings(self, connection: Control) -> list[Setting]:
         """Read the settings that are not at their defaults, and those worth recording anyway."""
         rows = connection.execute(statements.SETTINGS, {"always": list(WORTH_RECORDING)}).fetchall()

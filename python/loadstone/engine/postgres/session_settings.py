@@ -38,6 +38,12 @@ select current_setting('transaction_read_only') as value, current_user as "user"
        (select source from pg_catalog.pg_settings where name = 'default_transaction_read_only') as source
 """
 _ENCODING = "select current_setting('server_encoding') as encoding, current_database() as database"
+_FORMS = {"DateStyle": "ISO", "IntervalStyle": "postgres", "bytea_output": "hex"}
+"""See crates/drive/src/client/postgres/text.rs."""
+_TEXTS = """
+select current_setting('DateStyle') as "DateStyle", current_setting('IntervalStyle') as "IntervalStyle",
+       current_setting('bytea_output') as "bytea_output"
+"""
 _KEEPS_UTF8 = ("UTF8", "SQL_ASCII")
 
 
@@ -60,9 +66,7 @@ def with_settings(
             "On your own server, --setting can set only what a session may set. Set the others on the "
             "server and remove them here, or measure a private server.",
         )
-    words = [connections.option(name, value) for name, value in settings.items()]
-    options = " ".join(filter(None, [connection.parameters.get("options", ""), *words]))
-    made = replace(connection, parameters={**connection.parameters, "options": options})
+    made = _with_options(connection, settings)
     try:
         with closing(connect(made)) as session:
             ignored = sorted({*map(str.lower, settings)} - _in_force(session, settings))
@@ -78,6 +82,23 @@ def with_settings(
             "Use the server itself as the target.",
         )
     return made
+
+
+def _with_options(connection: model.Connection, settings: Mapping[str, str]) -> model.Connection:
+    words = [connections.option(name, value) for name, value in settings.items()]
+    options = " ".join(filter(None, [connection.parameters.get("options", ""), *words]))
+    return replace(connection, parameters={**connection.parameters, "options": options})
+
+
+def for_texts(control: Control, connection: model.Connection) -> model.Connection:
+    """Return the connection with the settings in which the core reads texts, where sessions have others.
+
+    What is as it should be is not asked for: poolers refuse options that they do not know.
+    """
+    row = control.execute(_TEXTS).fetchone() or {}
+    # The order of day and month has nothing to do with ISO.
+    others = {name: value for name, value in _FORMS.items() if row.get(name, "").split(",")[0] != value}
+    return _with_options(connection, others) if others else connection
 
 
 def refuse_read_only(control: Control) -> None:

@@ -165,6 +165,9 @@ def _ask_written(
 ) -> Account:
     connection = opened.client_connection(options.schema) if options.asker is None else None
     if connection is not None:
+        if not options.binary:
+            with closing(opened.connect("loadstone")) as control:
+                connection = opened.engine.for_texts(control, connection)
         document["connection"] = connection_document(connection)
     if options.drive is not None:
         account = options.drive(document, show)
