@@ -50,7 +50,7 @@ class Live:
         self._end = end
 
     def ended(self, outcome: Outcome) -> None:
-        """Take note of how the run ended."""
+        """Keep how the run ended."""
         words = outcome.trouble.message if outcome.trouble is not None else "complete"
         self._end(f"{words} (exit code {int(outcome.exit_code)}, results in {outcome.folder.path})")
 

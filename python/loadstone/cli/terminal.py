@@ -196,19 +196,19 @@ class Quiet:
     """A listener that shows nothing."""
 
     def said(self, message: str) -> None:
-        """Take note of what is being done."""
+        """Keep what is being done."""
 
     def planned(self, plan: Plan) -> None:
-        """Take note of the final plan."""
+        """Keep the final plan."""
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """Take note that a phase begins."""
+        """Note that a phase begins."""
 
     def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:
-        """Take note of how a drive goes."""
+        """Keep how a drive goes."""
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """Take note that a phase has ended."""
+        """Note that a phase has ended."""
 
 
 class Live(Quiet):
@@ -226,11 +226,11 @@ class Live(Quiet):
         self._begun_s = 0.0
 
     def said(self, message: str) -> None:
-        """Take note of what is being done."""
+        """Keep what is being done."""
         self._print(f"[dim]{escape(redact(message))}[/]")
 
     def planned(self, plan: Plan) -> None:
-        """Take note of the final plan."""
+        """Keep the final plan."""
         self._labels = {target.id: target.label for target in plan.targets}
         phases = sum(1 for target in plan.targets for phase in target.phases if phase.skip is None)
         seconds = estimated_seconds(plan)
@@ -240,14 +240,14 @@ class Live(Quiet):
         self._task = self._progress.add_task("", total=phases, figures="")
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """Take note that a phase begins."""
+        """Note that a phase begins."""
         self._begun_s = time.monotonic()
         if self._task is not None:
             title = self._title(phase.title, phase.variant)
             self._progress.update(self._task, description=f"{self._name(target)}  {title}", figures="")
 
     def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:  # noqa: ARG002
-        """Take note of how a drive goes."""
+        """Keep how a drive goes."""
         latest = progress.get("latest")
         if self._task is None or not latest or progress.get("over"):
             return  # the last interval is cut off: a rate of it says little
@@ -265,7 +265,7 @@ class Live(Quiet):
         self._progress.update(self._task, figures=fitting(parts, room))
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """Take note that a phase has ended."""
+        """Note that a phase has ended."""
         marks = {"complete": "[green]✓[/]", "skipped": "[dim]–[/]", "interrupted": "[yellow]![/]"}
         mark = marks.get(str(document["state"]), "[red]✗[/]")
         reason = f"  [dim]{escape(redact(str(document['reason'])))}[/]" if document["reason"] else ""

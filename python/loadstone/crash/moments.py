@@ -165,7 +165,7 @@ class Goal:
     _peaks: list[int] = field(default_factory=list)
 
     def reached_by(self, to_replay: int) -> bool:
-        """Take note of the bytes that a crash would have to replay now; returns whether they are enough."""
+        """Keep the bytes that a crash would have to replay now; returns whether they are enough."""
         if to_replay < self.last:
             self._take_end_of_checkpoint()
         self.last = to_replay

@@ -217,7 +217,7 @@ class Engine(ABC):
 
     @abstractmethod
     def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
-        """Tell where the database's files really are; `ours` is its folder when it is ours to know."""
+        """Return where the database's files really are; `ours` is its folder when it is ours to know."""
 
     @abstractmethod
     def storage(
@@ -274,7 +274,7 @@ class Engine(ABC):
 
     @abstractmethod
     def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
+        """Return what scenarios may require: plain words, and `extension:NAME` for each on the server."""
 
     def missing(self, connection: Control, requirements: frozenset[str]) -> dict[str, str]:
         """Say of each requirement that is not met why, in words."""
@@ -321,7 +321,7 @@ class Engine(ABC):
         return None
 
     def used_gpu(self, plan: str | None) -> bool | None:
-        """Tell by a query's plan whether a GPU runs it; None for an engine that knows no GPU."""
+        """Return whether a GPU runs a query, by its plan; None for an engine that knows no GPU."""
         del plan
         return None
 

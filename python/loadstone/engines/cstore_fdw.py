@@ -190,7 +190,7 @@ class CstoreFdw(ExtensionFamily):
         return version
 
     def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require; no INSERT of rows that stand in the statement."""
+        """Return what scenarios may require; no INSERT of rows in the statement."""
         return super().capabilities(connection) - {"load:insert", "unlogged"}
 
     def sizes(self, connection: Control, schema: str = SCHEMA) -> Sizes:

@@ -58,7 +58,7 @@ class PgStrom(ExtensionFamily):
         return {**given, "options": f"{given['options']} {option('pg_strom.enabled', self.enabled)}"}
 
     def used_gpu(self, plan: str | None) -> bool | None:
-        """Tell by a plan's nodes whether the GPU runs it."""
+        """Return whether the GPU runs it, by the plan's nodes."""
         return plan_uses_gpu(plan)
 
 

@@ -60,7 +60,7 @@ class PgStromCstore(CstoreFdw):
         return {**given, "options": f"{given['options']} {option('pg_strom.enabled', 'on')}"}
 
     def used_gpu(self, plan: str | None) -> bool | None:
-        """Tell by a plan's nodes whether the GPU runs it."""
+        """Return whether the GPU runs it, by the plan's nodes."""
         return plan_uses_gpu(plan)
 
 

@@ -60,7 +60,7 @@ class PolarTables(TableDialect):
     title = "PolarDB"
 
     def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require: no tablespaces where the storage is shared."""
+        """Return what scenarios may require: no tablespaces where the storage is shared."""
         found = super().offers(control)
         return found if _shared(control) is None else found - {"tablespace"}
 
@@ -111,7 +111,7 @@ class PolarDB(PostgresFamily):
         return postgres_number(identity)
 
     def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
-        """Tell where the files really are: in shared-storage mode not in the server's own folder."""
+        """Return where the files really are: in shared-storage mode not in the server's own folder."""
         own, shared = super().data_files(connection, ours), _shared(connection)
         if shared is None:
             return own

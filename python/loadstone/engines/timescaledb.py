@@ -325,7 +325,7 @@ class TimescaleDB(PostgresFamily):
         return postgres_number(identity)
 
     def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require."""
+        """Return what scenarios may require."""
         return super().capabilities(connection) | {"hypertable"}
 
 

@@ -78,7 +78,7 @@ class Experiment(ABC, Generic[D]):
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """Take note of what ends the trials of this context, which is nobody else's business then."""
+        """Keep what ends the trials of this context, which is nobody else's business then."""
         try:
             yield
         except InterruptedRun as signalled:

@@ -88,16 +88,16 @@ class Quiet:
     """A listener that shows nothing: an experiment says itself where it is."""
 
     def said(self, message: str) -> None:
-        """Take note of what is being done."""
+        """Keep what is being done."""
 
     def planned(self, plan: Plan) -> None:
-        """Take note of the final plan."""
+        """Keep the final plan."""
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """Take note that a phase begins."""
+        """Note that a phase begins."""
 
     def progressed(self, target: str, phase: PlannedPhase, progress: Progress) -> None:
-        """Take note of how a drive goes."""
+        """Keep how a drive goes."""
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """Take note that a phase has ended."""
+        """Note that a phase has ended."""

@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_local(host: str) -> bool:
-    """Tell whether an address, a name or the folder of a socket leads to this machine from any machine."""
+    """Return whether an address, a name or the folder of a socket leads to this machine from any machine."""
     if host.startswith("/") or host == "localhost":
         return True
     try:

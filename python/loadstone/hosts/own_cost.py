@@ -14,7 +14,7 @@ class OwnCost:
         self._since = (0, 0, 0)
 
     def count(self, *messages: bytes) -> None:
-        """Take note of what was received and sent."""
+        """Keep what was received and sent."""
         self._bytes += sum(map(len, messages))
 
     def begin(self) -> None:

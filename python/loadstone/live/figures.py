@@ -146,57 +146,57 @@ class LiveFigures:
         self._count = 0
 
     def said(self, message: str) -> None:
-        """Take note of what is being done."""
+        """Keep what is being done."""
         self._update(_doing=_text(message))
 
     def planned(self, plan: Plan) -> None:
-        """Take note of the final plan."""
+        """Keep the final plan."""
         self._labels = {target.id: _text(target.label) for target in plan.targets}
         self.expect(sum(1 for target in plan.targets for phase in target.phases if phase.skip is None))
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """Take note that a phase begins."""
+        """Note that a phase begins."""
         variant = ", ".join(f"{name}={value}" for name, value in phase.variant.items())
         words = [self._labels.get(target, target), phase.title, *([variant] if variant else [])]
         self.enter(Place(target, phase.scenario, phase.id, variant), ": ".join(words))
 
     def progressed(self, target: str, phase: PlannedPhase, progress: Mapping[str, Any]) -> None:
-        """Take note of a drive: of each of its intervals, once."""
+        """Keep a drive: of each of its intervals, once."""
         del target, phase
         self.take(progress)
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """Take note that a phase has ended."""
+        """Note that a phase has ended."""
         del target
         self.leave(str(document["state"]))
 
     def expect(self, phases: int) -> None:
-        """Take note of how many phases there will be from here on."""
+        """Keep how many phases there will be from here on."""
         self._update(_phases=phases, _phases_before=self._ended_phases())
 
     def try_out(self, trial: LiveTrial) -> None:
-        """Take note that a trial begins: what follows belongs to it."""
+        """Note that a trial begins: what follows belongs to it."""
         self._update(trial=trial, _doing="starting", _phases=0, _phases_before=self._ended_phases())
 
     def enter(self, place: Place, doing: str) -> None:
-        """Take note of where the intervals that follow belong."""
+        """Keep where the intervals that follow belong."""
         shown = Place(place.target, _text(place.scenario), _text(place.phase), _text(place.variant))
         self._update(place=shown, phase=Totals.none(), _doing=_text(doing))
 
     def take(self, progress: Mapping[str, Any]) -> None:
-        """Take note of a drive's progress: of its latest interval, or of several where it has them, once."""
+        """Keep a drive's progress: of its latest interval, or of several where it has them, once."""
         latest = progress.get("latest")
         for interval in progress.get("recent") or ([latest] if latest else []):
             if self.place is not None and interval["start_ns"] > self._last_ns:
                 self._take(self.place, interval, progress.get("start_ns"))
 
     def leave(self, state: str) -> None:
-        """Take note of how a phase ended."""
+        """Keep how a phase ended."""
         self.ended_phases[state] += 1
         self._update(place=None)
 
     def end(self, how: str) -> None:
-        """Take note that the run has ended."""
+        """Note that the run has ended."""
         self._update(_ended=_text(how), place=None)
 
     def now(self) -> Now:
@@ -219,7 +219,7 @@ class LiveFigures:
                 self._notify()
 
     def _is_shown(self, interval: Mapping[str, Any], drive_ns: int | None) -> bool:
-        """Tell whether a rate of an interval says something: the last one of a drive is cut off."""
+        """Return whether a rate of an interval says something: the last one of a drive is cut off."""
         length_s = (interval["end_ns"] - interval["start_ns"]) / _NS_PER_S
         is_rest = drive_ns == self._drive_ns and 2 * length_s < self._length_s
         if is_rest or length_s < SHOWN_FROM_S:
@@ -273,27 +273,27 @@ class Listeners:
         self._listeners = listeners
 
     def said(self, message: str) -> None:
-        """Take note of what is being done."""
+        """Keep what is being done."""
         for listener in self._listeners:
             listener.said(message)
 
     def planned(self, plan: Plan) -> None:
-        """Take note of the final plan."""
+        """Keep the final plan."""
         for listener in self._listeners:
             listener.planned(plan)
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """Take note that a phase begins."""
+        """Note that a phase begins."""
         for listener in self._listeners:
             listener.began(target, phase)
 
     def progressed(self, target: str, phase: PlannedPhase, progress: dict[str, Any]) -> None:
-        """Take note of how a drive goes."""
+        """Keep how a drive goes."""
         for listener in self._listeners:
             listener.progressed(target, phase, progress)
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """Take note that a phase has ended."""
+        """Note that a phase has ended."""
         for listener in self._listeners:
             listener.ended(target, document)
 

@@ -205,7 +205,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def has_hints(text: str) -> bool:
-    """Tell whether a text may hold a secret that can be told as one."""
+    """Return whether a text may hold a secret that can be told as one."""
     if not text.isascii() or "%" in text:
         return _HINTS.search(text) is not None
     lower = text.lower()  # plain searches take a tenth of the pattern's time

@@ -28,7 +28,7 @@ def pattern_of(secret: str) -> str:
 
 
 def may_be_spelled(text: str) -> bool:
-    """Tell whether a text may hold a letter or digit written otherwise than as itself."""
+    """Return whether a text may hold a letter or digit written otherwise than as itself."""
     return "%" in text or "\\" in text or "&" in text
 
 

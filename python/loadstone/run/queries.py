@@ -1,4 +1,4 @@
-"""Phases that ask plain SQL: how they are asked, what they leave in the run folder, how answers compare."""
+"""Phases of plain SQL queries: how they run, what they write into the run folder, how answers compare."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNTIL_STOPPED_S = 1e6
 
 
 def plain_queries_phase(queries: PlainQueries, context: PhaseContext) -> Document:
-    """Ask, one query after the other or all as a load; returns drive.json, which is written."""
+    """Run the queries, one after the other or all as a load; write and return drive.json."""
     if queries.duration_s is not None:
         rows = rows_of(queries, context)
         account = _as_load(queries, context, context.folder, context.signals, queries.duration_s)
@@ -35,7 +35,7 @@ def plain_queries_phase(queries: PlainQueries, context: PhaseContext) -> Documen
         return account
     folder, server = context.folder, context.server
     if context.drive is not None:
-        context.log("one query after the other: they are asked from this host, not from the load hosts")
+        context.log("queries that run one after the other come from this host, not from the load hosts")
     query_context = QueryContext(
         control=context.control,
         recover=server.recover,
@@ -52,7 +52,7 @@ def plain_queries_phase(queries: PlainQueries, context: PhaseContext) -> Documen
 
 
 def perform_mixed(queries: PlainQueries, context: PhaseContext, stopper: Signals) -> None:
-    """Ask round and round beside a load until stopped; leaves the folder `queries` of the load's phase."""
+    """Run the queries again and again during a load, until stopped; writes the folder `queries` of its phase."""
     folder = context.folder.subfolder("queries")
     write(_as_load(queries, context, folder, stopper, None), folder)
 
@@ -102,7 +102,7 @@ def compare_queries(account: Document, others: Sequence[tuple[str, Document]]) -
 
 
 def rows_of(queries: PlainQueries, context: PhaseContext) -> int | None:
-    """Count the rows of the table that is asked about; None where that is not known."""
+    """Count the rows of the table that the queries read; None where that is unknown."""
     table, server = queries.table, context.server
     if not table:
         return None
@@ -135,7 +135,7 @@ def _as_load(
     signals: Signals,
     duration_s: float | None,
 ) -> Document:
-    """Go round the queries for so long, or until stopped beside a load, whose answers change."""
+    """Repeat the queries for that time, or until stopped during a load, whose answers change."""
     mixed = duration_s is None
     options = QueryOptions(
         workers=queries.clients,

@@ -62,19 +62,19 @@ class Listener(Protocol):
     """Who wants to see the run go on: the terminal."""
 
     def said(self, message: str) -> None:
-        """Take note of what is being done."""
+        """Keep what is being done."""
 
     def planned(self, plan: Plan) -> None:
-        """Take note of the final plan: the first phase is about to begin."""
+        """Keep the final plan: the first phase is about to begin."""
 
     def began(self, target: str, phase: PlannedPhase) -> None:
-        """Take note that a phase begins."""
+        """Note that a phase begins."""
 
     def progressed(self, target: str, phase: PlannedPhase, progress: Progress) -> None:
-        """Take note of a drive, about ten times a second while it is running."""
+        """Keep a drive, about ten times a second while it is running."""
 
     def ended(self, target: str, document: Mapping[str, Any]) -> None:
-        """Take note that a phase has ended; `document` is its phase.json."""
+        """Note that a phase has ended; `document` is its phase.json."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def _list_problems(kind: inspect.ListType, values: list[Any], path: Path, words:
 
 
 def _is_each_once(kind: inspect.Type) -> bool:
-    """Tell whether a list, where one is given, must have each value once."""
+    """Return whether a list, where one is given, must have each value once."""
     if isinstance(kind, inspect.Metadata):
         return bool((kind.extra_json_schema or {}).get("uniqueItems")) or _is_each_once(kind.type)
     return isinstance(kind, inspect.UnionType) and any(map(_is_each_once, kind.types))
@@ -146,7 +146,7 @@ def _has_twice(values: list[Any]) -> bool:
 
 
 def _fits(kind: inspect.Type, value: object) -> bool:
-    """Tell whether a value that is neither table nor list has a type."""
+    """Return whether a value that is neither table nor list has a type."""
     kind = plain(kind)
     if isinstance(kind, inspect.UnionType):
         return any(_fits(choice, value) for choice in kind.types)
@@ -167,7 +167,7 @@ def _is_text(kind: inspect.StrType, text: str) -> bool:
 
 
 def _is_number(kind: inspect.IntType | inspect.FloatType, value: object) -> bool:
-    """Tell whether it is a number in its range; nan and inf, which TOML has, are no quantities."""
+    """Return whether it is a number in its range; nan and inf, which TOML has, are no quantities."""
     numbers = int if isinstance(kind, inspect.IntType) else (int, float)
     if not isinstance(value, numbers) or isinstance(value, bool):
         return False

@@ -38,7 +38,7 @@ class Source(ABC):
         """Try it before anything is touched; returns what it is, in words. Raises LoadstoneError."""
 
     def served_by(self, backend: int | None) -> None:
-        """Take note of a process that serves us, as the server numbers it: it leads to the others."""
+        """Keep a process that serves us, as the server numbers it: it leads to the others."""
         del backend
 
     @abstractmethod

@@ -92,7 +92,7 @@ class OverSsh(Source):
         return f"/proc by {link.kind}"
 
     def served_by(self, backend: int | None) -> None:
-        """Take note of a process that serves us: its first ancestor of such a name is the server."""
+        """Keep a process that serves us: its first ancestor of such a name is the server."""
         self._backend = backend
 
     def ask(self) -> Answer:

@@ -111,7 +111,7 @@ class TableDialect(LoadDialect):
         return frozenset() if self.takes_files else frozenset({LOAD_FILES})
 
     def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require of plain tables, beside the index methods."""
+        """Return what scenarios may require of plain tables, beside the index methods."""
         row = control.execute(_HAS_LZ4).fetchone()
         known = {"none", "pglz", "lz4"} if row and row["found"] else {"none", "pglz"}
         words = {f"form:{form}" for form in self.forms}

@@ -144,7 +144,7 @@ class LibraryEngine(Engine):
         return len(found)
 
     def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require; time series are not among it."""
+        """Return what scenarios may require; time series are not among it."""
         words = {"sql", "load", "query", *(f"load:{method}" for method in self.tables.methods)}
         return frozenset(words | self.tables.offers(connection))
 

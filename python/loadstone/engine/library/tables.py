@@ -31,7 +31,7 @@ class LibraryTables(TableDialect, ABC):
         """Return what clients load with, of a drive's document with its `load`."""
 
     def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require of plain tables: its column store is the only form."""
+        """Return what scenarios may require of plain tables: its column store is the only form."""
         del control
         return frozenset({*self.offered, *(f"form:{form}" for form in self.forms)})
 

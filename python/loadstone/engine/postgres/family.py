@@ -288,7 +288,7 @@ class PostgresFamily(WireEngine):
         return server.sizes(connection, schema)
 
     def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
-        """Tell where the server's files really are; `ours` is its data directory when it is ours to know."""
+        """Return where the server's files really are; `ours` is its data directory when it is ours to know."""
         if ours is not None:
             return DataFiles(ours)
         found = self.server_pids(connection)
@@ -357,7 +357,7 @@ class PostgresFamily(WireEngine):
         return int(one(connection, statements.CANCEL, {"name": application_name}, column=True))
 
     def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require: plain words, and `extension:NAME` for each on the server."""
+        """Return what scenarios may require: plain words, and `extension:NAME` for each on the server."""
         words = {"sql", "generate_series", "unlogged", "copy", "md5", "fillfactor", "parallel query"}
         words |= {"load", "query", "time series", *(f"load:{method}" for method in self.series.methods)}
         words |= self.tables.offers(connection)

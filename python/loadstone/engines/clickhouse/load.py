@@ -33,7 +33,7 @@ class ClickLoader(Library):
     errors = (ClickError,)
 
     def __init__(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> None:
-        """Take a drive's document with its `load`."""
+        """Keep a drive's document with its `load`."""
         self._tables: Mapping[str, Any] = document["load"]["tables"]
         self._timeout_s = float(document["timeout_s"])
         self._connect = connect

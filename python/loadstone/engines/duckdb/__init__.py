@@ -310,7 +310,7 @@ class DuckDB(LibraryEngine):
         )
 
     def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require."""
+        """Return what scenarios may require."""
         words = {"sql", "generate_series", "load", "query", "time series"}
         words |= {f"load:{method}" for method in self.series.methods} | self.tables.offers(connection)
         return frozenset(

@@ -27,7 +27,7 @@ class DuckTables(NativeLoads, TableDialect):
     null_text = r"'\N'"
 
     def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require of plain tables: its column store is the only form."""
+        """Return what scenarios may require of plain tables: its column store is the only form."""
         del control
         return frozenset(
             {"form:default", "form:columnar", "art", "indexes", "primary keys", "parallel loads"}

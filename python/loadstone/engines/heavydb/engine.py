@@ -302,7 +302,7 @@ class HeavyDB(LibraryEngine):
         return "\n".join([*devices, _text(connection, f"explain calcite {sql}").strip()])
 
     def used_gpu(self, plan: str | None) -> bool | None:
-        """Tell for which device the code was made; None when the plan does not say."""
+        """Return for which device the code was made; None when the plan does not say."""
         found = set(_DEVICE.findall(plan or ""))
         return "GPU" in found if found else None
 

@@ -250,7 +250,7 @@ class MariaDB(WireEngine):
         return len(found)
 
     def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require."""
+        """Return what scenarios may require."""
         words = {
             "sql",
             "time series",

@@ -52,7 +52,7 @@ class MariaTables(MariaLoads, TableDialect):
     null_text = r"'\N'"
 
     def offers(self, control: Control) -> frozenset[str]:
-        """Tell what scenarios may require of plain tables."""
+        """Return what scenarios may require of plain tables."""
         del control
         offered = {"indexes", "primary keys", "parallel loads", "partitioning"}
         return frozenset(offered | {f"form:{form}" for form in self.forms})

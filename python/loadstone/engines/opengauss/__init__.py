@@ -288,7 +288,7 @@ class OpenGauss(PostgresFamily):
         return identity
 
     def capabilities(self, connection: Control) -> frozenset[str]:
-        """Tell what scenarios may require; its parallel query has other settings than PostgreSQL's."""
+        """Return what scenarios may require; its parallel query has other settings than PostgreSQL's."""
         return super().capabilities(connection) - {"parallel query"}
 
     def sizes(self, connection: Control, schema: str = "loadstone") -> Sizes:

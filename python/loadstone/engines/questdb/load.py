@@ -46,7 +46,7 @@ class QuestLoader(Library):
     errors = (psycopg.Error, OSError)
 
     def __init__(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> None:
-        """Take a drive's document with its `load`."""
+        """Keep a drive's document with its `load`."""
         self._load: Mapping[str, Any] = document["load"]
         self._tables: Mapping[str, Any] = self._load["tables"]
         self._timeout_s = float(document["timeout_s"])

@@ -59,7 +59,7 @@ class VerticaLoader(Library):
     errors = (VerticaError,)
 
     def __init__(self, document: Mapping[str, Any], connect: Callable[[str], Control]) -> None:
-        """Take a drive's document with its `load`."""
+        """Keep a drive's document with its `load`."""
         self._tables: Mapping[str, Any] = document["load"]["tables"]
         self._connect = connect
 

@@ -77,7 +77,7 @@ class Observer:
             self.over("failed")
 
     def try_out(self, number: int, kind: str, rate_per_s: float | None) -> None:
-        """Take note that a trial of a search begins."""
+        """Note that a trial of a search begins."""
         if self.figures is not None:
             from loadstone.live.figures import LiveTrial  # noqa: PLC0415 - few runs need it
 
@@ -95,7 +95,7 @@ class Observer:
         return show_all
 
     def over(self, state: str) -> None:
-        """Take note that the drive has ended, in a state of drive.json; does nothing a second time."""
+        """Note that the drive has ended, in a state of drive.json; does nothing a second time."""
         if self._machine is not None:
             self._machine.stop()
         if self.figures is not None and self._entered:

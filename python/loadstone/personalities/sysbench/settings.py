@@ -48,7 +48,7 @@ class Settings:
         self._err = err
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether an option is known."""
+        """Return whether an option is known."""
         return canonical(name) in self._known
 
     def __iter__(self) -> Iterator[Setting]:

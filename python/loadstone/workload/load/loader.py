@@ -156,7 +156,7 @@ class Loader(ABC, Generic[D]):
                 raise RunFailedError(f"the server failed: {words_of(error)}") from error
 
     def is_piped(self) -> bool:
-        """Tell whether clients speak the wire protocol, on which more than one statement can be under way."""
+        """Return whether clients speak the wire protocol, on which several statements can be in flight."""
         return self._control.clients() is not None
 
     def _perform(
