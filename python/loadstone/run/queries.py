@@ -52,7 +52,7 @@ def plain_queries_phase(queries: PlainQueries, context: PhaseContext) -> Documen
 
 
 def perform_mixed(queries: PlainQueries, context: PhaseContext, stopper: Signals) -> None:
-    """Run the queries again and again during a load, until stopped; writes the folder `queries` of its phase."""
+    """Run the queries again and again during a load; writes the folder `queries` of its phase."""
     folder = context.folder.subfolder("queries")
     write(_as_load(queries, context, folder, stopper, None), folder)
 

@@ -288,7 +288,7 @@ class PostgresFamily(WireEngine):
         return server.sizes(connection, schema)
 
     def data_files(self, connection: Control, ours: Path | None = None) -> DataFiles:
-        """Return where the server's files really are; `ours` is its data directory when it is ours to know."""
+        """Return where the server's files really are; `ours` is its data directory when it is known."""
         if ours is not None:
             return DataFiles(ours)
         found = self.server_pids(connection)

@@ -161,7 +161,7 @@ def _made_as_text(data: Mapping[str, Any]) -> int:
 
 
 def _repeats(texts: pa.Array) -> bool:
-    """Return whether half of the texts or fewer are different: so many come again in the first rows already."""
+    """Return whether half of the texts or fewer are different: they repeat within the first rows."""
     return bool(2 * pc.count_distinct(texts).as_py() <= len(texts))
 
 
