@@ -63,6 +63,7 @@ REFUSED = {
     r"tells? whether": "says whether, shows whether",
     r"spares? (?:the|a|it|round)": "saves",
     r"tells? (?:of|what|how|us)|told of": "says, reports",
+    r"cannot be told|(?:told|tells?) (?:\w+ )?apart": "cannot be decided; distinguished",
     r"the least and the (?:largest|greatest)": "the smallest and the largest",
     r"under way": "running, in flight",
     r"what is left of|what there is": "the data up to there, what remains",
