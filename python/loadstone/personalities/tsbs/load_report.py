@@ -134,7 +134,8 @@ def _latency(log: Path) -> Iterator[str]:
     figures = [f"p{p:g} = {(histogram.percentile_ns(p) or 0) / 1e6:.3f} ms" for p in supported]
     figures.append(f"max = {(histogram.percentile_ns(100.0) or 0) / 1e6:.3f} ms")
     few = f" (too few for {', '.join(left_out)})" if left_out else ""
-    yield f"latency of {histogram.count:,} batches: {', '.join(figures)}{few}"
+    batches = "1 batch" if histogram.count == 1 else f"{histogram.count:,} batches"
+    yield f"latency of {batches}: {', '.join(figures)}{few}"
 
 
 def _cpu(cpu: Mapping[str, float | None] | None) -> Iterator[str]:
