@@ -98,8 +98,11 @@ def test_what_a_server_answers_oddly_is_left_out_of_the_report(tmp_path: Path) -
 def test_a_server_without_processes_is_watched_by_name(tmp_path: Path) -> None:
     odd = Answer(["pid", "by_socket", "data_directory"], [[None, None, None]])
     answers = {"data_directory": odd, "pg_backend_pid": Answer(["pid"], [[None]])}
-    with fake_postgres(tmp_path, answers) as server:
-        assert served_at(Address(server.connection)).backend() is None
+    with (
+        fake_postgres(tmp_path, answers) as server,
+        served_at(Address(server.connection)).backend() as backend,
+    ):
+        assert backend is None
 
 
 def test_a_value_that_its_type_does_not_have_is_an_error_of_the_query(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,9 @@ from support.watchers import BUSY, Follower, moving
 
 from loadstone.live.endpoints import LiveOptions
 from loadstone.personalities import pgbench, sysbench, tsbs
+from loadstone.personalities.observation.addresses import served_at
 from loadstone.personalities.pgbench.options import parse as parse_pgbench
+from loadstone.personalities.pgbench.server import Address
 from loadstone.personalities.sysbench.options import parse as sysbench_options
 from loadstone.personalities.tsbs import load_flags, run_queries
 from loadstone.personalities.tsbs.flags import parse
@@ -116,6 +119,14 @@ def test_the_machine_is_shown_below_the_figures_and_the_drive_while_it_goes_on(c
     (place,) = {tuple(interval["place"].values()) for interval in follower.intervals}
     assert re.search(r'loadstone_transactions_total\{.*outcome="done".*\} [1-9]', follower.metrics)
     assert f'phase="{place[2]}"' in follower.metrics
+
+
+def test_the_process_that_leads_to_the_server_is_there_while_it_is_looked_for(database: Database) -> None:
+    """Among several servers, the right one is found by the parents of this process."""
+    address = Address(replace(database.server.tcp_connection, database=database.name))
+    with served_at(address).backend() as backend:
+        assert backend is not None
+        assert database.value(f"select count(*) from pg_stat_activity where pid = {backend}") == 1
 
 
 def test_what_cannot_watch_is_refused_before_anything_is_touched(command: Command) -> None:

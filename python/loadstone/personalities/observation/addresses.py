@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-from loadstone.errors import UNREADABLE
-from loadstone.personalities.observation.observer import Served
+from loadstone.personalities.observation.observer import Served, serving_process
 from loadstone.target import server_target
 
 if TYPE_CHECKING:
@@ -22,13 +20,8 @@ def target_at(address: Address) -> Target:
 def served_at(address: Address) -> Served:
     """Return the server; it is asked nothing yet."""
     target = target_at(address)
-
-    def backend() -> int | None:
-        engine = address.engine()
-        try:
-            with closing(address.dial("loadstone")) as control:
-                return engine.backend_pid(control)
-        except engine.troubles + UNREADABLE:
-            return None  # the source then looks for the server's processes by their name
-
-    return Served(target.id, target.label, backend)
+    return Served(
+        target.id,
+        target.label,
+        lambda: serving_process(address.engine(), lambda: address.dial("loadstone")),
+    )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from loadstone.errors import UNREADABLE
 from loadstone.live.endpoints import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from loadstone.engine import Engine
+    from loadstone.engine.control import Control
     from loadstone.live.figures import LiveFigures
     from loadstone.personalities.observation.machine import MachineWatch
     from loadstone.personalities.observation.options import ObservationOptions
@@ -33,8 +37,27 @@ class Served:
     id: str
     """The target's."""
     label: str
-    backend: Callable[[], int | None]
-    """Asks it for the number of a process that serves us; None where it has none."""
+    backend: Callable[[], AbstractContextManager[int | None]]
+    """Asks it for the number of a process that serves us, which lasts as long as the context."""
+
+
+@contextmanager
+def serving_process(engine: Engine, connect: Callable[[], Control]) -> Iterator[int | None]:
+    """Yield the number of the process that serves a connection of ours, and close it after that.
+
+    None where there is none: whoever looks for the server's processes then knows their names only.
+    """
+    troubles = engine.troubles + UNREADABLE
+    control = backend = None
+    with suppress(*troubles):
+        control = connect()
+        backend = engine.backend_pid(control)
+    try:
+        yield backend
+    finally:
+        if control is not None:
+            with suppress(*troubles):
+                control.close()
 
 
 class Observer:
@@ -124,9 +147,9 @@ class Observer:
 
         for server in servers:
             if found := watchers[server.label]:
-                backend = server.backend()
-                for watcher in found:
-                    watcher.served_by(backend)
+                with server.backend() as backend:  # the server is found by the parents of this process
+                    for watcher in found:
+                        watcher.served_by(backend)
         return MachineWatch(watchers, self._say, keep).start()
 
     def _enter(self, figures: LiveFigures, server: Served, title: str) -> None:

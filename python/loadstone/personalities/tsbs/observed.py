@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.errors import UNREADABLE
-from loadstone.personalities.observation.observer import Observer, Served, observing
+from loadstone.personalities.observation.observer import Observer, Served, observing, serving_process
 from loadstone.personalities.observation.options import ObservationOptions
 from loadstone.personalities.tsbs.flags import Flag
 
@@ -64,15 +62,11 @@ def observing_of(
 
 def served(opened: OpenTarget) -> Served:
     """Return an open target as what a drive uses."""
-
-    def backend() -> int | None:
-        try:
-            with closing(opened.connect("loadstone")) as control:
-                return opened.engine.backend_pid(control)
-        except opened.engine.troubles + UNREADABLE:
-            return None  # the source then looks for the server's processes by their name
-
-    return Served(opened.id, opened.label, backend)
+    return Served(
+        opened.id,
+        opened.label,
+        lambda: serving_process(opened.engine, lambda: opened.connect("loadstone")),
+    )
 
 
 def bullets(lines: Sequence[str]) -> str:
