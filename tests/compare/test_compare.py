@@ -284,6 +284,7 @@ def test_a_folder_that_lacks_a_phase_of_its_run_passes_no_gate(tmp_path: Path) -
     result = compare(a, b, "--anyway", "--format", "json")
     assert result.exit_code == 0, result.output
     assert {row["verdict"] for row in rows_of(result).values()} == {"not comparable"}
+    assert compare(a, b, "--anyway", "--fail-on", "worse").exit_code == 5
 
 
 def test_no_folder_one_target_and_targets_that_do_not_match(tmp_path: Path) -> None:

@@ -85,10 +85,15 @@ def _unused(known: Sequence[Accepted], used: Collection[int], today: date) -> It
 
 
 def exit_code(document: Document, fail_on: Collection[str]) -> ExitCode:
-    """Return 4 for a regression that is not accepted, 5 where something is not decided, as asked; else 0."""
+    """Return 4 for a regression that is not accepted, 5 where something is not decided, as asked; else 0.
+
+    Sides that cannot be compared (`--anyway`) have no verdicts: whatever is asked, none of them is not worse.
+    """
     primary = [row for one in document.comparisons for row in one.rows if row.primary]
     if "worse" in fail_on and any(row.verdict == "worse" and row.accepted is None for row in primary):
         return ExitCode.REGRESSION
+    if fail_on and not all(one.comparable for one in document.comparisons):
+        return ExitCode.UNDECIDED
     if "undecided" in fail_on and any(row.verdict in _OPEN for row in primary):
         return ExitCode.UNDECIDED
     return ExitCode.OK
