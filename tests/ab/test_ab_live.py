@@ -44,7 +44,19 @@ def document(folder: Path) -> dict[str, Any]:
 def test_a_regression_is_found_and_the_other_phase_stays_untouched(sandbox: Sandbox) -> None:
     # A trial that the machine holds up for half a second still has most of its transactions.
     scenario = sandbox.scenario(("pause", PAUSE, "duration_s = 1.5"), ("select", SELECT, "duration_s = 0.5"))
-    given = ["--b-setting", SLOW, "--looks", "2,3", "--no-aa", "--matters", "50%", "--format", "json"]
+    unsafe = ["--b-setting", "synchronous_commit=off"]
+    given = [
+        *unsafe,
+        "--b-setting",
+        SLOW,
+        "--looks",
+        "2,3",
+        "--no-aa",
+        "--matters",
+        "50%",
+        "--format",
+        "json",
+    ]
     ended = begin(sandbox, scenario, *given, "--save", sandbox.work / "ab.md", "--fail-on", "worse").finish()
     assert ended.code == 4, ended.err
     found = document(ended.folder)
@@ -87,6 +99,8 @@ def check_outputs(ended: Ended, text: str) -> None:
     assert "nothing shows that this set-up finds no difference" in text
     assert "<table" in (ended.folder / "ab.html").read_text()
     assert "differences are found from" in ended.err
+    assert "Only B runs with synchronous\\_commit = off" in text
+    assert ended.err.splitlines()[-1] == "Results: out"
 
 
 STAGES = {

@@ -9,6 +9,7 @@ from loadstone.ab.analysis import interval, order_notes
 from loadstone.ab.checkpoints import SHORTEST_S, windows_of
 from loadstone.compare.comparable import differences
 from loadstone.compare.documents import FORMAT, Comparison, Document, Side
+from loadstone.compare.notes import durability
 from loadstone.compare.sides import Pair, RunSide
 from loadstone.experiment.arms import SAME, A, B
 from loadstone.report import formats
@@ -34,7 +35,7 @@ def finished(experiment: Experiment) -> Comparison:
         paired=True,
         unit="blocks",
         differences=_differences(pair),
-        notes=list(notes(experiment)),
+        notes=list(notes(experiment, pair)),
         rows=experiment.findings.rows,
         overall=overall,
         advice=None,
@@ -82,7 +83,7 @@ def _differences(pair: Pair) -> list[Difference]:
     return [one for one in found if one.kind != "plan" or "seed" not in one.what]
 
 
-def notes(experiment: Experiment) -> Iterator[str]:
+def notes(experiment: Experiment, pair: Pair) -> Iterator[str]:
     """Yield what a reader must know beside the figures."""
     document, found = experiment.document, experiment.findings
     arms = ", ".join(arm.name for arm in experiment.arms)
@@ -91,6 +92,7 @@ def notes(experiment: Experiment) -> Iterator[str]:
         f"and a fresh copy of its data; orders balanced and shuffled by seed {document.seed}."
     )
     yield _looks(experiment)
+    yield from durability(pair)
     if document.state != "complete" and document.reason:
         yield f"The experiment is {document.state}: {document.reason}. What was not decided is undecided."
     yield from _twins(experiment)

@@ -224,7 +224,8 @@ def _conclude(experiment: Experiment, given: dict[str, Any]) -> ExitCode:
     from loadstone.cli import terminal
     from loadstone.cli.output import write_out
 
-    terminal.say(f"{verdict_line(experiment)}; {experiment.folder}")
+    terminal.say(verdict_line(experiment))
+    terminal.say(f"Results: {experiment.folder}")
     code = experiment.exit_code
     if experiment.document.comparison is not None:
         failed = _output(experiment, given)

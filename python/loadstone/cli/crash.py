@@ -162,12 +162,14 @@ def _conclude(test: CrashTest | CrashSweep, form: str) -> ExitCode:
     if isinstance(test, CrashSweep):
         _write_joint(test)
         write_out(_joint_forms(test.document, test.documents, form))
-        terminal.say(f"{joint_texts.answer(test.document, test.documents)} {test.folder}")
+        terminal.say(joint_texts.answer(test.document, test.documents))
+        terminal.say(f"Results: {test.folder}")
     else:
         write_form(test.folder / "crash.md", texts.markdown(test.document))
         write_form(test.folder / "crash.html", page(test.document, terminal.say))
         write_out(_forms(test.document, form))
-        terminal.say(f"{texts.answer(test.document)} {test.folder}")
+        terminal.say(texts.answer(test.document))
+        terminal.say(f"Results: {test.folder}")
     if test.trouble is not None:
         terminal.trouble(test.trouble)
     return test.status()

@@ -140,7 +140,9 @@ def _conclude(search: SloSearch, form: str) -> ExitCode:
         write_form(folder / "slo.md", forms["markdown"]())
         write_form(folder / "slo.html", page(document, terminal.say))
     write_out(forms[form]())
-    terminal.say(f"{texts.answer(document)}; {folder}")
+    terminal.say(texts.answer(document))
+    if folder is not None:
+        terminal.say(f"Results: {folder}")
     if search.trouble is not None:
         terminal.trouble(search.trouble)
     return search.exit_code or search.required()

@@ -43,7 +43,7 @@ def notes_of(pair: Pair, comparison: Comparison) -> Iterator[str]:
             f"{pair.a.name} always ran before {pair.b.name}, so an effect of the order looks like a "
             "difference. This version alternates the order."
         )
-    yield from _durability(pair)
+    yield from durability(pair)
     yield from _noisy(comparison)
     few = min(comparison.a.repeats, comparison.b.repeats)
     if 0 < few < ENOUGH_REPEATS:
@@ -71,7 +71,7 @@ def _of_run(side: RunSide) -> Iterator[str]:
         yield f"{side.name}: {errors[0].message.rstrip('.')}{more}."
 
 
-def _durability(pair: Pair) -> Iterator[str]:
+def durability(pair: Pair) -> Iterator[str]:
     """Say which side gives up durability that the other one keeps: that alone may make it faster."""
     unsafe = [
         {entry.setting: entry for entry in side.target.durability or [] if entry.durable is False}
