@@ -99,7 +99,7 @@ $(VENV)/.maturin: pyproject.toml
 	$(BIN)/python -m pip install --quiet "$$(sed -n 's/^requires = \["\(maturin[^"]*\)"\]/\1/p' pyproject.toml)"
 	@touch $@
 
-RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
+RUST := $(shell find crates -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml
 $(BIN)/loadstone: $(VENV)/.maturin $(RUST)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet >$(VENV)/build.log
 	@touch $@

@@ -25,7 +25,7 @@ pub struct ScriptSpec {
     /// Folders in which modules are looked for, or templates with a `?`.
     #[serde(default)]
     pub path: Vec<String>,
-    /// `run`, or one of the script's commands.
+    /// `run`, or one of the script's commands; empty where none was given.
     #[serde(default = "run")]
     pub command: String,
     /// Values of all options, by name.

@@ -341,6 +341,14 @@ fn a_script_says_what_it_declares() {
             "output": "loaded\n",
         })
     );
+    let described = describe(spec(
+        "local given = sysbench.cmdline print(given.argv[0], given.argv[1], #given.argv, given.command)",
+        &json!({"argv": ["sysbench", "--threads=2"], "command": ""}),
+    ));
+    assert_eq!(
+        described.unwrap()["output"],
+        "sysbench\t--threads=2\t1\tnil\n"
+    );
     let fault = describe(spec("print(7)\nerror('no')", &json!({}))).unwrap_err();
     assert_eq!(fault.output, "7\n");
     assert_eq!(

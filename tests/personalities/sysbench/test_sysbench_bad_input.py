@@ -142,6 +142,13 @@ def test_nobody_counts_threads_where_init_has_failed(tmp_path: Path) -> None:
     assert out.endswith("own.lua:1: no\n")
 
 
+def test_a_script_without_events_is_refused_after_init_in_one_line(tmp_path: Path) -> None:
+    own = script(tmp_path, "function init() print('init') end")
+    code, out, err = run(*DRY, "--threads=3", own, "run")
+    assert (code, err) == (1, "")
+    assert re.search(r"\ninit\nFATAL: cannot find the event\(\) function in .*own\.lua\n\Z", out)
+
+
 def test_the_same_error_of_many_threads_is_not_shown_for_each(tmp_path: Path) -> None:
     away = f"--mysql-socket={tmp_path / 'away.sock'}"
     code, out, err = run(away, "--threads=40", "oltp_point_select", "run")

@@ -23,7 +23,11 @@ end
 -- The command line
 
 local ARGUMENTS = { "NULL", "BOOL", "INT", "SIZE", "DOUBLE", "STRING", "LIST", "FILE", "MAX" }
-local cmdline = { PARALLEL_COMMAND = true, argv = settings.argv, command = settings.command, script_path = settings.script }
+local cmdline = { PARALLEL_COMMAND = true, argv = {}, script_path = settings.script }
+cmdline.command = settings.command ~= "" and settings.command or nil
+for i, word in ipairs(settings.argv) do
+   cmdline.argv[i - 1] = word
+end
 for i, name in ipairs(ARGUMENTS) do
    cmdline["ARG_" .. name] = i - 1
 end

@@ -104,8 +104,8 @@ def _bundled(name: str) -> str:
 
 def load(found: FoundScript, line: CommandLine, command: str | None) -> Script:
     """Load a script; raises `_core.ScriptError`."""
-    named = {} if command is None else {"command": command}
-    report = json.loads(_core.lua_script(json.dumps(script_document(found, line) | named)))
+    document = script_document(found, line) | {"command": command or ""}
+    report = json.loads(_core.lua_script(json.dumps(document)))
     return Script(
         found=found,
         options=tuple(_option(option) for option in report["options"]),
