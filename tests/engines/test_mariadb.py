@@ -244,7 +244,7 @@ def test_every_log_in_of_a_control_connection(mariadb_server: MariaDB, user: str
             "where variable_name = 'ssl_cipher'",
         )
     assert encrypted == ("0" if sslmode == "disable" else "1")
-    with pytest.raises(LoadstoneError, match="Access denied"):
+    with pytest.raises(LoadstoneError, match=f"to {there.host}:.* \\(user {user}\\): the server refused"):
         MARIA.connect(replace(there, password="wrong"))
 
 

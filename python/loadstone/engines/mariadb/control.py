@@ -203,7 +203,7 @@ def _number(text: str) -> int | float:
 
 
 def _explained(connection: Connection, message: str, hint: str = "") -> LoadstoneError:
-    said = " ".join(str(message).split())
+    said = " ".join(str(message).split()).removeprefix(f"cannot connect to {place(connection)}: ")
     who = f"{place(connection)} (user {connection.user})"
     if any(sign in said for sign in _STARTING):
         found = f"cannot connect to {who}: {said}"
