@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from loadstone.errors import ExitCode, LoadstoneError
@@ -84,6 +85,7 @@ def main(arguments: Sequence[str], out: Write, err: Write) -> int:
     values = parse(PROGRAM, FLAGS, arguments)
     _check(values)
     document = _data(values, err)
+    _check_data(document)
     if values.text("profile-file"):
         err(f"{PROGRAM}: --profile-file is accepted for compatibility with TSBS, but no profile is written\n")
     with Signals() as signals:
@@ -107,6 +109,11 @@ def _make(values: Values, document: dict[str, Any], signals: Signals, err: Write
             document, format_, folder, signals, compress=compress, overwrite=values.on("overwrite")
         )
     sys.stdout.flush()
+    if values.text("file") and not Path(values.text("file")).absolute().parent.is_dir():
+        raise LoadstoneError(
+            f"the folder of '{values.text('file')}' does not exist",
+            "Create it, or choose another file with --file.",
+        )
     output = {"path": values.text("file")} if values.text("file") else {"fd": sys.stdout.fileno()}
     specification = {
         "data": document,
@@ -189,6 +196,21 @@ def _data(values: Values, err: Write) -> dict[str, Any]:
         "group": _small(values, "interleaved-generation-group-id"),
         "groups": _small(values, "interleaved-generation-groups"),
     }
+
+
+def _check_data(document: dict[str, Any]) -> None:
+    """Refuse what the core would refuse too, in words of these flags."""
+    if document["scale"] == 0:
+        raise LoadstoneError("scale cannot be 0", "Set the number of hosts or trucks with --scale.")
+    if document["end_ns"] < document["start_ns"]:
+        raise LoadstoneError(
+            "the time range ends before it begins", "Set --timestamp-end after --timestamp-start."
+        )
+    if document["interval_ns"] <= 0:
+        raise LoadstoneError(
+            "the log interval must be above zero",
+            "Set --log-interval to the time between two rows of one device, such as 10s.",
+        )
 
 
 def _small(values: Values, name: str) -> int:
