@@ -44,6 +44,9 @@ SCRIPTS = {
     "lock.sql": "BEGIN ISOLATION LEVEL SERIALIZABLE;\n"
     "UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\nSELECT pg_sleep(0.001);\nEND;\n",
     "open.sql": "BEGIN;\nSELECT 1;\n",
+    "names.sql": 'SELECT 1 AS "a b" \\; SELECT 2 AS b \\gset\n'
+    'SELECT 1 AS "a b" WHERE false \\; SELECT 3 AS c \\aset\n'
+    '\\setshell n sh -c "echo 0; exit 1"\nSELECT :b, :c, :n;\n',
     "branch.sql": "\\if :client_id = 99\nSELECT 'never';\n\\endif\nSELECT 1;\n",
     "draw.sql": """
 \\set aid random(1, 100000 * :scale)
@@ -138,6 +141,7 @@ COMPARED = [
     "-n -j 4 -c 2 -S -t 2 -s 9",
     "-n -f a.sql -s 9 -t 2",
     "-n -f fail.sql -t 2 -c 1 -D client_id=1",
+    "-n -f names.sql -t 2",
 ]
 
 
@@ -306,7 +310,9 @@ ABORTING = {
     "two rows": "SELECT generate_series(1, 2) AS x \\gset",
     "no rows": "\\set y 1\nSELECT 1 \\; SELECT 1 AS x WHERE false \\gset",
     "column": 'SELECT 1 AS a, 2 AS "b c" \\gset p_',
+    "columns": 'SELECT 1 AS "a b", 2 AS "c d" \\gset',
     "aset column": "SELECT 1 \\aset",
+    "aset result": 'SELECT 1 AS "a b" \\; SELECT 2 AS b WHERE false \\aset',
     "sleep": "\\sleep :nothing",
     "shell variable": "\\shell echo :nothing",
     "not a number": "\\setshell x echo two",

@@ -271,7 +271,12 @@ fn overhear<P: Protocol>(
             let last = exchange.statements.len().saturating_sub(1);
             exchange.place = Some(Box::new(Place {
                 statement: exchange.statements.get(exchange.ended.min(last)).copied(),
-                result: exchange.results,
+                // Without an open exchange, it is the answer to what is sent next.
+                result: if exchange.answers > 0 {
+                    exchange.results
+                } else {
+                    0
+                },
                 report: error.report.text(program.sent()),
             }));
         }

@@ -181,14 +181,15 @@ impl ScriptProgram {
         match captured.last_rows {
             Some(rows) if !captured.every_result && rows != 1 => {
                 let said = format!("expected one row, got {rows}");
-                return Err(self.result_failure(None, &said));
+                let last = captured.results.saturating_sub(1);
+                return Err(self.result_failure(last, None, &said));
             }
             _ => {}
         }
-        if let (Some(1..), Some(name)) = (captured.last_rows, &captured.unnamed) {
+        if let Some((result, name)) = captured.unnamed.take() {
             let wrong = format!("invalid variable name: \"{name}\"");
             let said = format!("error storing into variable {name}");
-            return Err(self.result_failure(Some(&wrong), &said));
+            return Err(self.result_failure(result, Some(&wrong), &said));
         }
         for (var, value) in captured.values.drain(..) {
             // Later columns of the same name win, as in pgbench.

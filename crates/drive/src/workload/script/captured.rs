@@ -18,8 +18,10 @@ pub(super) struct Captured {
     pub(super) last_rows: Option<u64>,
     /// Complete results.
     pub(super) results: u32,
-    /// The first column that has a row and no name of a variable.
-    pub(super) unnamed: Option<Box<str>>,
+    /// The first column of the result being read whose name is no variable's.
+    unnamable: Option<Box<str>>,
+    /// The first such column whose value was wanted, and the result that it is in.
+    pub(super) unnamed: Option<(u32, Box<str>)>,
 }
 
 impl Captured {
@@ -31,6 +33,7 @@ impl Captured {
             self.last_rows = None;
             self.rows = 0;
             (self.results, self.unnamed) = (0, None);
+            self.unnamable = None;
             let (every_result, prefix) = match capture {
                 Capture::Gset { prefix } => (false, prefix),
                 Capture::Aset { prefix } => (true, prefix),
@@ -58,8 +61,10 @@ impl Captured {
     fn take_columns<P: Protocol>(&mut self, columns: &P::Columns<'_>, symbols: &Symbols) {
         self.rows = 0;
         self.columns.clear();
+        self.unnamable = None;
         if !self.every_result {
             self.values.clear();
+            self.unnamed = None;
         }
         for column in columns.columns() {
             let name = String::from_utf8_lossy(column.name);
@@ -67,13 +72,18 @@ impl Captured {
             // A name that no script mentions can never be read: its value is not kept.
             let known = symbols.get(&full);
             self.columns.push(known);
-            if known.is_none() && !is_variable_name(&full) {
-                self.unnamed = Some(full.into());
+            if known.is_none() && self.unnamable.is_none() && !is_variable_name(&full) {
+                self.unnamable = Some(full.into());
             }
         }
     }
 
     fn take_row<P: Protocol>(&mut self, row: &P::Row<'_>) {
+        if let Some(name) = self.unnamable.take()
+            && self.unnamed.is_none()
+        {
+            self.unnamed = Some((self.results, name));
+        }
         if self.rows == 0 || self.every_result {
             let columns = &self.columns;
             self.values

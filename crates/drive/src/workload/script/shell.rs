@@ -81,15 +81,18 @@ impl Shell {
             return Err(self.too_long(limit_ns));
         };
         self.read(); // what came between the last look and its end
-        if status.success() {
-            Ok(Some(String::from_utf8_lossy(&self.output).into_owned()))
-        } else {
-            let ended = format!("{:?} ended with {status}", self.line);
-            Err(Failure::script(match self.child.stdout {
-                Some(_) => format!("could not read result of shell command: {ended}"),
-                None => ended,
-            }))
+        let reads = self.child.stdout.is_some();
+        // As pgbench: a number that `grep -c` writes counts, though no match makes it end with 1.
+        if (reads && !self.output.is_empty()) || (!reads && status.success()) {
+            return Ok(Some(String::from_utf8_lossy(&self.output).into_owned()));
         }
+        let cannot = if reads {
+            "could not read result of shell command"
+        } else {
+            "could not launch shell command"
+        };
+        let said = format!("{cannot}: {:?} ended with {status}", self.line);
+        Err(Failure::script(said))
     }
 
     /// How long to wait before it is looked at again.
@@ -186,6 +189,9 @@ mod tests {
     #[test]
     fn output_and_failure_are_told() {
         assert_eq!(output_of("echo 42").unwrap(), "42\n");
+        assert_eq!(output_of("echo 0; exit 1").unwrap(), "0\n");
+        let failure = output_of("true").unwrap_err();
+        assert!(failure.message.starts_with("could not read result"));
         assert_eq!(
             output_of("yes | head -c 100000").unwrap().len(),
             OUTPUT_BYTES_MAX

@@ -137,7 +137,12 @@ impl ScriptProgram {
     }
 
     /// `\gset` or `\aset` cannot take what the statement gave: keep what is told of it.
-    pub(super) fn result_failure(&mut self, before: Option<&str>, said: &str) -> Failure {
+    pub(super) fn result_failure(
+        &mut self,
+        result: u32,
+        before: Option<&str>,
+        said: &str,
+    ) -> Failure {
         let name = if self.captured.every_result {
             "aset"
         } else {
@@ -145,10 +150,8 @@ impl ScriptProgram {
         };
         let command = self.machine.command();
         let text = format!(
-            "client {} script {} command {command} query {}: {said}",
-            self.client,
-            self.script,
-            self.captured.results.saturating_sub(1)
+            "client {} script {} command {command} query {result}: {said}",
+            self.client, self.script,
         );
         let before = before.map(|before| format!("{name}: {before}"));
         let lines = before.into_iter().chain([text]);
