@@ -69,6 +69,18 @@ def test_a_run_sends_what_sysbench_sends(prepared: MariaDB, script: str, options
     assert ours == theirs
 
 
+def test_a_refused_client_has_the_servers_number(prepared: MariaDB) -> None:
+    prepared.sql(f"create user few; grant all on {DATABASE}.* to few with max_user_connections 1")
+    where = (f"--mysql-socket={prepared.socket}", "--mysql-user=few", f"--mysql-db={DATABASE}")
+    ran = subprocess.run(
+        [*OURS, *where, *TABLES, "--threads=2", "oltp_point_select", "run"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    prepared.sql("drop user few")
+    assert ran.returncode == 1
+    assert "\nFATAL: error 1226: " in ran.stdout
+
+
 def test_a_report_has_the_servers_settings_and_sizes(prepared: MariaDB, tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     call(prepared, OURS, "oltp_point_select", "--time=1", f"--report={folder}", "run")

@@ -307,10 +307,7 @@ local function checked_driver(name)
    end
 end
 
--- Errors of the client library by which sysbench reaches MySQL, and of servers that refuse a client.
-local NUMBERS = { ["28000"] = 1045, ["42000"] = 1049, ["08004"] = 1040 }
-
-local function unreachable(turn, why, state)
+local function unreachable(turn, why)
    local servers = settings.servers
    local server = servers[turn % math.max(#servers, 1) + 1] or { host = "", place = "" }
    local unknown = why:match("failed to lookup address information: (.*)")
@@ -325,7 +322,8 @@ local function unreachable(turn, why, state)
    if unknown then
       host.fatal(("error 2005: Unknown MySQL server host '%s' (0)"):format(server.host))
    else
-      host.fatal(("error %d: %s"):format(NUMBERS[state] or 2002, why))
+      -- A server's number where it has refused the client, else that of the client library of MySQL.
+      host.fatal(("error %s: %s"):format(why:match("%(error (%d+), SQLSTATE") or "2002", why))
    end
 end
 
@@ -339,9 +337,9 @@ function Driver:connect()
    if links.current ~= number then
       switch(links, number)
    end
-   local status, why, state = yield(OP, host.CONNECT)
+   local status, why = yield(OP, host.CONNECT)
    if status == nil then
-      unreachable(links.tid + number, why, state)
+      unreachable(links.tid + number, why)
       error("connection creation failed", 2)
    end
    return setmetatable({ driver = self, links = links, number = number, is_open = true }, Connection)
