@@ -16,12 +16,12 @@ use self::client::BlockingClient;
 use self::floor::{Floor, Slot};
 use self::shard::Shard;
 use self::watch::Watch;
-use crate::account::{self, Ending};
 use crate::client::library::{Library, LibraryClient, LibraryError};
 use crate::clock::now_ns;
 use crate::collector::{Collected, Collector, Progress, Report};
 use crate::config::Config;
 use crate::control::Control;
+use crate::drive_result::{self, Ending};
 use crate::error::DriveError;
 use crate::output::Output;
 use crate::pace::Schedule;
@@ -80,7 +80,7 @@ impl Run {
             connect_wall_ns,
             stall: self.control.stall.longest(timeline.measure_ns),
         };
-        Ok(account::write(
+        Ok(drive_result::write(
             &self.spec,
             &self.config,
             timeline,

@@ -17,7 +17,7 @@ use crate::record::{Distribution, Latency, Record, WindowCounts};
 use crate::saved::Records;
 use crate::timeline::Timeline;
 use crate::workload::LoadCount;
-use crate::workload::load::{Mark, StepAccount};
+use crate::workload::load::{Mark, StepResult};
 
 /// So many intervals are kept for who looks late: more than an hour of seconds.
 const RECENT: usize = 4096;
@@ -96,7 +96,7 @@ impl Progress {
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct StepProgress {
     /// Those that are complete.
-    pub(crate) steps: Vec<StepAccount>,
+    pub(crate) steps: Vec<StepResult>,
     /// The next waits for the owner's word.
     pub(crate) holding: bool,
 }

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use self::threads::{deal, spawn};
-use crate::account::{self, Ended, Ending};
 use crate::blocking;
 use crate::cancel::Canceller;
 use crate::client::library::Library;
@@ -19,6 +18,7 @@ use crate::collector::{Collected, Collector, Progress, Report, StepProgress};
 use crate::config::Config;
 use crate::connector::Connector;
 use crate::control::Control;
+use crate::drive_result::{self, Ended, Ending};
 use crate::error::DriveError;
 use crate::journal::{Form, Logbook, Logs};
 use crate::limits;
@@ -40,7 +40,7 @@ const RECORDS_PER_WORKER: usize = 3;
 /// How often a waiting owner looks whether a step is over.
 const HOLD_LOOK: Duration = Duration::from_millis(5);
 
-type Account = Result<String, DriveError>;
+type DriveResult = Result<String, DriveError>;
 
 /// One drive phase.
 pub struct Drive {
@@ -48,13 +48,13 @@ pub struct Drive {
     config: Arc<Config>,
     control: Arc<Control>,
     progress: Arc<Mutex<Progress>>,
-    account: Arc<(Mutex<Option<Account>>, Condvar)>,
+    account: Arc<(Mutex<Option<DriveResult>>, Condvar)>,
     /// What the supervisor does, until it is started.
     supervise: Mutex<Option<Supervise>>,
     supervisor: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
-type Supervise = Box<dyn FnOnce(Files) -> Account + Send>;
+type Supervise = Box<dyn FnOnce(Files) -> DriveResult + Send>;
 
 /// What is written while a drive goes on: its own files, or those of one of several hosts.
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl Files {
                 output: None,
             });
         }
-        let output = Output::create(dir, account::tags(config), config.is_load)?;
+        let output = Output::create(dir, drive_result::tags(config), config.is_load)?;
         Ok(Self {
             output: Some(output),
             records: None,
@@ -224,7 +224,7 @@ impl Drive {
 
     /// The account (drive.json) once the drive has ended, given once; `None` when it has not within `timeout`, or
     /// when it waits for the word to [`Drive::proceed`].
-    pub fn wait(&self, timeout: Duration) -> Option<Account> {
+    pub fn wait(&self, timeout: Duration) -> Option<DriveResult> {
         let until_ns =
             now_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         let (lock, ended) = &*self.account;
@@ -289,7 +289,7 @@ struct Run<P: Protocol> {
 }
 
 impl<P: Protocol> Run<P> {
-    fn supervise(&self, files: Files) -> Account {
+    fn supervise(&self, files: Files) -> DriveResult {
         let begun_ns = now_ns();
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = self.spec.threads_or(cores);
@@ -479,7 +479,7 @@ impl<P: Protocol> Run<P> {
     }
 
     fn account(&self, timeline: Timeline, ending: &Ending, collected: &mut Collected) -> String {
-        account::write(&self.spec, &self.config, timeline, ending, collected)
+        drive_result::write(&self.spec, &self.config, timeline, ending, collected)
     }
 }
 

@@ -92,7 +92,7 @@ struct Counters {
 
 /// What was made, when it has ended.
 #[derive(Debug, Serialize)]
-struct Account {
+struct GeneratedRows {
     /// `complete`, `interrupted` or `reader_gone`.
     state: &'static str,
     rows: u64,
@@ -286,7 +286,7 @@ impl Work {
             Err(error) => return Err(error),
         };
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let account = Account {
+        let account = GeneratedRows {
             state,
             rows: read(&self.counters.rows),
             metrics: read(&self.counters.metrics),

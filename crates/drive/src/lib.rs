@@ -4,7 +4,6 @@
 //! Inside, each thread runs an event loop over many clients; what a client does is a program, when it does it is
 //! the pace, and what comes of it is a record. Those three know nothing of each other.
 
-mod account;
 mod answer;
 mod blocking;
 mod cancel;
@@ -17,6 +16,7 @@ mod connector;
 mod control;
 pub mod conversation;
 pub mod data;
+mod drive_result;
 mod driver;
 mod error;
 mod files;

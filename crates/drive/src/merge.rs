@@ -14,10 +14,10 @@ use std::thread;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::account::{self, Ended, Ending};
 use crate::client::over;
 use crate::collector::{Collected, Collector, Finish, Report};
 use crate::config::Config;
+use crate::drive_result::{self, Ended, Ending};
 use crate::error::DriveError;
 use crate::output::Output;
 use crate::record::{ErrorClass, WindowCounts, count_error};
@@ -81,7 +81,7 @@ fn merge_all(
 ) -> Result<String, DriveError> {
     let drive = &spec.drive;
     let output = (drive.out_dir.as_ref())
-        .map(|dir| Output::create(dir, account::tags(config), config.is_load))
+        .map(|dir| Output::create(dir, drive_result::tags(config), config.is_load))
         .transpose()?;
     let timeline = Timeline::new(
         spec.start_ns,
@@ -108,7 +108,9 @@ fn merge_all(
     }
     join_loads(config, &ended, &collected);
     let ending = together(&ended);
-    Ok(account::write(drive, config, timeline, &ending, &collected))
+    Ok(drive_result::write(
+        drive, config, timeline, &ending, &collected,
+    ))
 }
 
 /// Hand over all records, interval by interval, so that few of them are in memory; returns how the hosts ended.

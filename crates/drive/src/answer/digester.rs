@@ -37,7 +37,7 @@ impl Sum {
 }
 
 #[derive(Debug)]
-struct Account {
+struct ColumnDigest {
     column: Column,
     form: Form,
     is_binary: bool,
@@ -60,7 +60,7 @@ enum Inexact {
 pub(crate) struct Digester {
     rows: u64,
     keys: u64,
-    accounts: Vec<Account>,
+    digests: Vec<ColumnDigest>,
     /// Of the row at hand: its key, and its finite numbers and spans by column.
     key: Vec<u8>,
     values: Vec<(usize, f64)>,
@@ -71,14 +71,14 @@ impl Digester {
     /// Begin an answer.
     pub(crate) fn clear(&mut self) {
         (self.rows, self.keys) = (0, 0);
-        self.accounts.clear();
+        self.digests.clear();
     }
 
     /// The columns of the rows that follow.
     pub(crate) fn describe(&mut self, columns: &impl Columns) {
         self.clear();
         for (number, column) in columns.columns().enumerate() {
-            self.accounts.push(Account::new(number, &column));
+            self.digests.push(ColumnDigest::new(number, &column));
         }
     }
 
@@ -87,7 +87,7 @@ impl Digester {
         self.key.clear();
         self.values.clear();
         let mut mix = 0.0;
-        for (number, (value, account)) in row.values().zip(&mut self.accounts).enumerate() {
+        for (number, (value, account)) in row.values().zip(&mut self.digests).enumerate() {
             let Some(value) = value else {
                 self.key.push(255);
                 continue;
@@ -109,8 +109,8 @@ impl Digester {
     pub(crate) fn describe_cells<'a>(&mut self, columns: impl Iterator<Item = (&'a str, Kind)>) {
         self.clear();
         for (number, (name, kind)) in columns.enumerate() {
-            self.accounts
-                .push(Account::blank(number, name.to_lowercase(), kind));
+            self.digests
+                .push(ColumnDigest::blank(number, name.to_lowercase(), kind));
         }
     }
 
@@ -119,7 +119,7 @@ impl Digester {
         self.key.clear();
         self.values.clear();
         let mut mix = 0.0;
-        for (number, (cell, account)) in cells.zip(&mut self.accounts).enumerate() {
+        for (number, (cell, account)) in cells.zip(&mut self.digests).enumerate() {
             let Some(cell) = cell else {
                 self.key.push(255);
                 continue;
@@ -142,7 +142,7 @@ impl Digester {
         let weight =
             1.0 + f64::from(crc) / TWO_POW_32 + (mix - 2.0 * (mix / 2.0).floor() - 1.0).abs();
         for &(number, value) in &self.values {
-            let account = &mut self.accounts[number];
+            let account = &mut self.digests[number];
             account.sum.add(value);
             account.abs.add(value.abs());
             account.weighted.add(value * weight);
@@ -154,12 +154,12 @@ impl Digester {
         Digest {
             rows: self.rows,
             keys: self.keys,
-            columns: self.accounts.iter().map(Account::column).collect(),
+            columns: self.digests.iter().map(ColumnDigest::column).collect(),
         }
     }
 }
 
-impl Account {
+impl ColumnDigest {
     fn new(number: usize, column: &protocol::Column<'_>) -> Self {
         let form = column.form;
         let name = String::from_utf8_lossy(column.name).to_lowercase();

@@ -38,14 +38,14 @@ pub(crate) use self::batch::{Batch, Content};
 use self::encode::is_plain;
 pub(crate) use self::intervals::Interval;
 use self::library::LibraryLoad;
-pub(crate) use self::long::{Account as LongAccount, Progress as LongProgress, TxnOutcome};
 use self::long::{LANE_LENGTH, LongProducer, Plan};
+pub(crate) use self::long::{LongResult, Progress as LongProgress, TxnOutcome};
 pub(crate) use self::part::HostPart;
 use self::producer::{Place, Producer, ProducerState, Stop, Supply};
 use self::program::LoadProgram;
 pub(crate) use self::queue::{Found, Queue};
 use self::ranges::Ranges;
-pub(crate) use self::steps::StepAccount;
+pub(crate) use self::steps::StepResult;
 pub(crate) use self::tables::{Tables, shape_name};
 pub(crate) use self::tally::{Mark, Tally};
 use self::transaction::TransactionProgram;
@@ -354,7 +354,7 @@ impl LoadWork {
     }
 
     /// The steps that are complete.
-    pub(crate) fn finished_steps(&self) -> Vec<StepAccount> {
+    pub(crate) fn finished_steps(&self) -> Vec<StepResult> {
         self.shared.queue.finished_steps()
     }
 

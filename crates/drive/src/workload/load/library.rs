@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadstone_gen::random::Prng;
 
-use super::{Batch, Interval, LongAccount, Shared, TxnOutcome};
+use super::{Batch, Interval, LongResult, Shared, TxnOutcome};
 use crate::client::library::{Call, LibraryClient, LibraryError, RowBatch};
 use crate::clock::now_ns;
 use crate::protocol::Failure;
@@ -71,7 +71,7 @@ impl LibraryLoad {
     }
 
     fn end_long(&self, batch: &Batch, end: &End<'_>) {
-        let mut account = LongAccount {
+        let mut account = LongResult {
             transaction: batch.number,
             rows: batch.content.rows,
             start_ns: Some(self.now_ns),

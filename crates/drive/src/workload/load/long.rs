@@ -46,9 +46,9 @@ pub(crate) struct Progress {
     pub(crate) state: TxnOutcome,
 }
 
-/// A transaction in the account.
+/// A long transaction in drive.json.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Account {
+pub(crate) struct LongResult {
     pub(crate) transaction: u64,
     /// Rows that the server has answered.
     pub(crate) rows: u64,

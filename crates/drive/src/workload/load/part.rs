@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 
 use super::LoadWork;
-use super::steps::{Outcome, StepAccount};
+use super::steps::{Outcome, StepResult};
 use super::tally::TallyPart;
 use crate::clock::CpuTime;
 use crate::workload::LoadCount;
@@ -15,7 +15,7 @@ use crate::workload::LoadCount;
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct HostPart {
     pub(super) tally: TallyPart,
-    pub(super) steps: Vec<StepAccount>,
+    pub(super) steps: Vec<StepResult>,
     pub(super) made: u64,
     pub(super) wait_ns: u64,
     pub(super) cpu: CpuTime,
@@ -104,7 +104,7 @@ impl LoadWork {
     }
 
     /// All steps, of all hosts.
-    pub(super) fn steps(&self, failed: bool) -> Vec<StepAccount> {
+    pub(super) fn steps(&self, failed: bool) -> Vec<StepResult> {
         let parts = self.of_hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if parts.is_empty() {
             return self.shared.queue.steps(failed);
@@ -115,8 +115,8 @@ impl LoadWork {
 
 /// The steps of all hosts together: each ends when it has ended on all of them. A step of which no batch was stored
 /// or begun is not there.
-fn merge_steps(parts: &[HostPart]) -> Vec<StepAccount> {
-    let mut all: Vec<StepAccount> = Vec::new();
+fn merge_steps(parts: &[HostPart]) -> Vec<StepResult> {
+    let mut all: Vec<StepResult> = Vec::new();
     for account in parts.iter().flat_map(|part| &part.steps) {
         match all.iter_mut().find(|known| known.step == account.step) {
             Some(known) => add(known, account),
@@ -136,7 +136,7 @@ fn merge_steps(parts: &[HostPart]) -> Vec<StepAccount> {
     all
 }
 
-fn add(known: &mut StepAccount, more: &StepAccount) {
+fn add(known: &mut StepResult, more: &StepResult) {
     // A host without batches of the step says nothing of its times.
     if known.batches == 0 || (more.batches > 0 && more.start_ns < known.start_ns) {
         known.start_ns = more.start_ns;
@@ -158,8 +158,8 @@ fn gravity(outcome: Outcome) -> u8 {
 mod tests {
     use super::*;
 
-    fn step(step: u64, batches: u64, times: (u64, u64), state: Outcome) -> StepAccount {
-        StepAccount {
+    fn step(step: u64, batches: u64, times: (u64, u64), state: Outcome) -> StepResult {
+        StepResult {
             step,
             first_row: step * 10,
             rows: batches * 5,
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    fn whole(steps: Vec<StepAccount>) -> HostPart {
+    fn whole(steps: Vec<StepResult>) -> HostPart {
         HostPart {
             steps,
             exhausted: true,

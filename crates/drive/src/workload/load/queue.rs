@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::batch::Batch;
-use super::steps::{StepAccount, Steps};
+use super::steps::{StepResult, Steps};
 use super::stream::AHEAD;
 use crate::spec::load::StepPlan;
 use crate::waker::Waker;
@@ -148,12 +148,12 @@ impl Queue {
     }
 
     /// The steps that are complete.
-    pub(crate) fn finished_steps(&self) -> Vec<StepAccount> {
+    pub(crate) fn finished_steps(&self) -> Vec<StepResult> {
         self.lock().steps.finished().to_vec()
     }
 
     /// All steps that were begun.
-    pub(crate) fn steps(&self, failed: bool) -> Vec<StepAccount> {
+    pub(crate) fn steps(&self, failed: bool) -> Vec<StepResult> {
         self.lock().steps.account(failed)
     }
 

@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
 
 /// One step in the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StepAccount {
+pub(crate) struct StepResult {
     pub(super) step: u64,
     pub(super) first_row: u64,
     /// Rows that were stored by this drive, and said to be.
@@ -38,8 +38,8 @@ pub(crate) struct StepAccount {
 #[derive(Debug)]
 pub(crate) struct Steps {
     step_plan: StepPlan,
-    finished: Vec<StepAccount>,
-    open: Option<StepAccount>,
+    finished: Vec<StepResult>,
+    open: Option<StepResult>,
     /// Steps whose batches are all made: number and batches.
     made: VecDeque<(u64, u64)>,
     /// Since when the next step may begin.
@@ -75,7 +75,7 @@ impl Steps {
     }
 
     fn open_step(&mut self, step: u64, rows: u64, now_ns: u64) {
-        self.open = Some(StepAccount {
+        self.open = Some(StepResult {
             step,
             first_row: step * rows,
             rows: 0,
@@ -158,12 +158,12 @@ impl Steps {
     }
 
     /// The steps that are complete, in order.
-    pub(crate) fn finished(&self) -> &[StepAccount] {
+    pub(crate) fn finished(&self) -> &[StepResult] {
         &self.finished
     }
 
     /// All steps that were begun; the open one has failed, or was interrupted.
-    pub(crate) fn account(&self, failed: bool) -> Vec<StepAccount> {
+    pub(crate) fn account(&self, failed: bool) -> Vec<StepResult> {
         let open = self.open.map(|mut open| {
             if failed {
                 open.state = Outcome::Failed;

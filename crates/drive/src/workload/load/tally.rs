@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::batch::Content;
-use super::long::{Account as LongAccount, Progress, TxnOutcome};
+use super::long::{LongResult, Progress, TxnOutcome};
 use super::ranges::Ranges;
 use crate::data::FingerprintDocument;
 use crate::protocol::Failure;
@@ -105,7 +105,7 @@ pub(crate) struct Tally {
     marks_total: u64,
     /// Of long transactions.
     progress: Vec<Progress>,
-    transactions: Vec<LongAccount>,
+    transactions: Vec<LongResult>,
 }
 
 impl Tally {
@@ -223,8 +223,8 @@ impl Tally {
     }
 
     /// A long transaction has ended.
-    pub(crate) fn end_transaction(&mut self, account: LongAccount) {
-        let LongAccount {
+    pub(crate) fn end_transaction(&mut self, account: LongResult) {
+        let LongResult {
             transaction,
             rows,
             end_ns,
@@ -241,7 +241,7 @@ impl Tally {
     }
 
     /// The long transactions that have ended, by number.
-    pub(crate) fn transactions(&self) -> Vec<LongAccount> {
+    pub(crate) fn transactions(&self) -> Vec<LongResult> {
         let mut transactions = self.transactions.clone();
         transactions.sort_unstable_by_key(|account| account.transaction);
         transactions

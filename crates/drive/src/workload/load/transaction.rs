@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Content, Found, LongAccount, Shared, Tables, TxnOutcome, shape_name};
+use super::{Batch, Content, Found, LongResult, Shared, Tables, TxnOutcome, shape_name};
 use crate::clock::now_ns;
 use crate::protocol::{Failure, Frontend, Message, Protocol};
 use crate::waker::Waker;
@@ -207,7 +207,7 @@ impl<P: Protocol> Program<P> for TransactionProgram {
         self.begun = false;
         self.piece = None;
         let (number, rows) = (self.number, self.answered);
-        let mut account = LongAccount {
+        let mut account = LongResult {
             transaction: number,
             rows,
             start_ns: self.start_ns,

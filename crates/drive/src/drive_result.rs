@@ -1,4 +1,4 @@
-//! The final account of a drive: drive.json, as docs/run-folder.md describes it.
+//! The result of a drive: drive.json, as docs/run-folder.md describes it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
