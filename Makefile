@@ -7,7 +7,8 @@ FUZZ_SECONDS ?= 60
 PROPERTY_SEED := 1
 # 0: a new one each time. CI has one of its own (.ci/run).
 FUZZ_SEED ?= 0
-WORKERS ?= auto
+# Most tests wait for servers and programs half of their time.
+WORKERS ?= $(shell expr 2 \* $$(nproc))
 FUZZ_TARGETS := backend_messages startup frontend_messages script script_verdict tsbs_text row_files bulk_inserts mysql_messages
 
 # Tests and fuzz targets use the libraries that were compiled for the core; our own crates are compiled with their checks.
@@ -44,11 +45,11 @@ quick: build $(VENV)/.dev  ## most rules, and the quick Python tests, without a 
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_qualified.py
 	$(BIN)/python tools/check_words.py
-	$(BIN)/python -m pytest --quick --quiet --numprocesses $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest --quick --quiet --numprocesses auto --dist worksteal
 
 explore: build $(VENV)/.dev  ## the property tests, Rust and Python, with new examples each time; not in CI
 	@$(RUST_TESTS)
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m hypothesis --hypothesis-profile=explore
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m hypothesis --hypothesis-profile=explore
 
 check: check-rust check-python  ## every rule that a tool can check, Rust and Python side by side with --jobs 2
 
