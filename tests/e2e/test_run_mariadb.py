@@ -142,3 +142,20 @@ def test_ctrl_c_leaves_nothing_on_a_users_server(sandbox: Sandbox, mariadb_serve
     assert mariadb_server.sql("show databases like 'loadstone'") == ""
     left = "select count(*) from information_schema.processlist where db = 'loadstone'"
     assert mariadb_server.sql(left) == "0"
+
+
+@pytest.mark.parametrize("scenario_id", ["index-import", "tsbs-iot"])
+def test_loads_that_the_server_refuses_are_refused_before_anything_is_made(
+    sandbox: Sandbox, mariadb_server: MariaDB, scenario_id: str
+) -> None:
+    mariadb_server.sql("drop database if exists loadstone; set global local_infile = off")
+    try:
+        url = f"mariadb://root@/test?socket={mariadb_server.socket}"
+        ended = sandbox.run("run", scenario_id, "--size", "tiny", "--target", url, "--out", "out")
+    finally:
+        mariadb_server.sql("set global local_infile = on")
+    assert ended.code == 1, ended.err
+    assert f"{scenario_id}: phase '" in ended.err
+    assert "local_infile is off" in ended.err
+    assert "set global local_infile = on" in ended.err
+    assert mariadb_server.sql("show databases like 'loadstone'") == ""

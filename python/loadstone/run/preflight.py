@@ -27,6 +27,7 @@ from loadstone.scenario.builtin import builtin_scenarios
 from loadstone.scenario.parameter import nearest
 from loadstone.visible import visible
 from loadstone.workload import load
+from loadstone.workload.load.rows import chosen_method
 from loadstone.workload.tsbs.dataset import data_document, range_of
 from loadstone.workload.tsbs.queries import KINDS, kind_named, kinds_of
 from loadstone.workload.tsbs.queries.draws import Range, draw
@@ -161,11 +162,20 @@ def refuse_idle(plan: Plan) -> None:
     raise LoadstoneError(f"nothing of this can run: {'; '.join(reasons)}", hint)
 
 
-def refuse_encoding(target: PlannedTarget, server: Server) -> None:
-    """Refuse loads of tables into a database that cannot keep their texts; names the phase."""
-    for phase, _ in _bulk_loads(target):
+def refuse_loads(target: PlannedTarget, server: Server) -> None:
+    """Refuse loads that the database cannot take as the server is set; names the phase."""
+    engine = server.engine
+    for phase in target.phases:
+        if phase.skip is not None:
+            continue
         with _named(phase):
-            server.engine.refuse_encoding(server.control)
+            match phase.workload:
+                case TableLoadWorkload(load=table):
+                    engine.refuse_encoding(server.control)
+                    engine.tables.refuse_method(server.control, load.method_of(table, engine.tables))
+                case TimeSeriesLoadWorkload(load=series):
+                    method = chosen_method(series.method, engine.series)
+                    engine.series.refuse_method(server.control, method)
 
 
 def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:

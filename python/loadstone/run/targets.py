@@ -10,7 +10,7 @@ from loadstone.engine import SCHEMA
 from loadstone.engines import engine as engine_named
 from loadstone.errors import LoadstoneError
 from loadstone.model import PrivateServer
-from loadstone.run.preflight import refuse_encoding
+from loadstone.run.preflight import refuse_loads
 from loadstone.run.server import Server
 from loadstone.scenario.private_server import common_private_server
 from loadstone.target import open_target
@@ -89,7 +89,7 @@ class Opener:
             servers.append(server)
         for server, planned in zip(servers, plan.targets, strict=True):
             server.engine.refuse_read_only(server.control)
-            refuse_encoding(planned, server)
+            refuse_loads(planned, server)
         for server in servers:
             has_data = self.left is not None or self.request.provision.copy_of is not None
             server.kept = has_data and server.engine.has_workspace(server.control, SCHEMA)
