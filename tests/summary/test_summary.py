@@ -218,6 +218,8 @@ def test_targets_are_compared_with_the_first(tmp_path: Path) -> None:
     off = next(w for w in summary["warnings"] if w["kind"] == "DurabilityOff")
     assert "fsync = off" in off["message"]
     assert off["target"] == "pg14"
+    durable = next(entry for entry in summary["verdict"] if entry["answer"] == "Not durable")
+    assert durable["detail"] == "fsync = off on pg14"
 
 
 def test_a_sweep_is_told_relative_to_none(tmp_path: Path) -> None:

@@ -130,12 +130,19 @@ def _phases(warnings: Sequence[Warning]) -> str:
 
 def _durable(summary: Summary) -> Verdict:
     question = "Would the data survive a crash?"
-    off = [w for w in summary.warnings if w.kind == "DurabilityOff"]
     settings = [(t.id, s) for t in summary.targets for s in t.durability or []]
+    off: dict[str, list[str]] = {}
+    for target, setting in settings:
+        if setting.durable is False:
+            off.setdefault(f"{setting.setting} = {setting.value}", []).append(target)
     if off:
-        names = sorted({f"{s.setting} = {s.value}" for _, s in settings if s.durable is False})
-        return _entry(question, "warning", "Not durable", ", ".join(names))
+        named = sorted(one + _only_on(on, len(summary.targets)) for one, on in off.items())
+        return _entry(question, "warning", "Not durable", ", ".join(named))
     if not settings:
         return _entry(question, "unknown", "Unknown", "durability settings were not recorded")
     count = len({str(s.setting) for _, s in settings})
     return _entry(question, "good", "Durable", f"all {count} relevant settings are safe")
+
+
+def _only_on(targets: Sequence[str], all_targets: int) -> str:
+    return "" if len(targets) == all_targets else f" on {', '.join(targets)}"
