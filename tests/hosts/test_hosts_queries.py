@@ -220,7 +220,7 @@ def test_a_run_asks_plain_queries_from_all_hosts_and_says_what_one_host_does(
         accounts.append([drive(place, phase) for phase in ("turn", "load")])
     (turn, load), (turn_of_hosts, load_of_hosts) = accounts
     assert turn_of_hosts["counts"] == turn["counts"]
-    assert "asked from this host" in (out / "events.jsonl").read_text()
+    assert "come from this host, not from the load hosts" in (out / "events.jsonl").read_text()
     for account in (load, load_of_hosts):
         assert account["counts"]["done"] > 40
         assert account["counts"]["failed"] == 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow  # loads are driven
 
 SLOW_MS = 200.0
-LATE_MS = 20.0
+LATE_MS = 50.0
 """By so much a busy machine may delay answers: they are never early."""
 
 
@@ -62,8 +62,9 @@ def test_a_stall_shows_whole_in_response_time_and_hardly_in_service_time() -> No
     for percentile in (95.0, 99.0):
         truth = STALL.truths["response"](percentile)
         assert truth.low_ms > 250.0
-        assert agrees(found["response", percentile], truth, 0.05), (percentile, truth, found)
-    assert found["service", 95.0] < 0.1 * found["response", 95.0]
+        # Whatever the machine adds is far below what is found where waiting is hidden, or counted twice.
+        assert 0.95 * truth.low_ms < found["response", percentile] < 1.6 * truth.high_ms, (truth, found)
+    assert found["service", 95.0] < 0.3 * found["response", 95.0]
 
 
 @pytest.mark.parametrize("name", ["pgbench", "sysbench"])

@@ -35,7 +35,9 @@ from loadstone.workload.tsbs.queries.draws import Range, draw
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from loadstone.model import BulkLoad, QueryMix, Series
+    from loadstone.engine.control import Control
+    from loadstone.engine.dialect.loads import LoadDialect
+    from loadstone.model import BulkLoad, LoadMethod, QueryMix, Series
     from loadstone.plan.model import Plan, PlannedPhase, PlannedTarget, Workload
     from loadstone.run.server import Server
     from loadstone.target import Target
@@ -163,19 +165,24 @@ def refuse_idle(plan: Plan) -> None:
 
 
 def refuse_loads(target: PlannedTarget, server: Server) -> None:
-    """Refuse loads that the database cannot take as the server is set; names the phase."""
-    engine = server.engine
+    """Refuse loads that the database cannot take as the server is set; names the phase.
+
+    A method that the engine does not have skips the phase, once its server has said what it offers.
+    """
+    engine, control = server.engine, server.control
     for phase in target.phases:
-        if phase.skip is not None:
-            continue
         with _named(phase):
-            match phase.workload:
+            match phase.workload if phase.skip is None else None:
                 case TableLoadWorkload(load=table):
-                    engine.refuse_encoding(server.control)
-                    engine.tables.refuse_method(server.control, load.method_of(table, engine.tables))
+                    engine.refuse_encoding(control)
+                    _refuse_method(engine.tables, control, table.method)
                 case TimeSeriesLoadWorkload(load=series):
-                    method = chosen_method(series.method, engine.series)
-                    engine.series.refuse_method(server.control, method)
+                    _refuse_method(engine.series, control, series.method)
+
+
+def _refuse_method(dialect: LoadDialect, control: Control, wanted: LoadMethod) -> None:
+    if wanted == "best" or wanted in dialect.methods:
+        dialect.refuse_method(control, chosen_method(wanted, dialect))
 
 
 def refuse_without_room(plan: Plan, servers: Sequence[Server]) -> None:

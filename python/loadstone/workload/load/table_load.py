@@ -71,7 +71,7 @@ class _TableLoader(Loader[TableDialect]):
         self, bulk: BulkLoad, content: Content, opened: OpenTarget, options: TableLoadOptions
     ) -> None:
         super().__init__(opened, options, opened.engine.tables, [bulk.table.name])
-        self.bulk = replace(bulk, method=method_of(bulk, self.dialect))
+        self.bulk = replace(bulk, method=_method(bulk, self.dialect))
         self.content = content
         self.options = options
         self.name = bulk.table.name
@@ -245,7 +245,7 @@ def _timed(control: Control, statements: Iterable[str], when: str) -> list[Accou
     return [entry | {"when": when} for entry in tables.execute(control, statements)]
 
 
-def method_of(bulk: BulkLoad, dialect: TableDialect) -> LoadMethod:
+def _method(bulk: BulkLoad, dialect: TableDialect) -> LoadMethod:
     """Return how rows are sent: files as they are, single rows by INSERT. Raises LoadstoneError."""
     if bulk.transactions is not None:
         if bulk.method not in ("best", "insert"):
