@@ -69,6 +69,17 @@ def test_a_run_sends_what_sysbench_sends(prepared: MariaDB, script: str, options
     assert ours == theirs
 
 
+def test_a_socket_may_have_any_name(prepared: MariaDB, tmp_path: Path) -> None:
+    place = tmp_path / "maria"
+    place.symlink_to(prepared.socket)
+    where = (f"--mysql-socket={place}", "--mysql-user=root", f"--mysql-db={DATABASE}")
+    ran = subprocess.run(
+        [*OURS, *where, *TABLES, "--events=1", "oltp_point_select", "run"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout
+
+
 def test_a_refused_client_has_the_servers_number(prepared: MariaDB) -> None:
     prepared.sql(f"create user few; grant all on {DATABASE}.* to few with max_user_connections 1")
     where = (f"--mysql-socket={prepared.socket}", "--mysql-user=few", f"--mysql-db={DATABASE}")

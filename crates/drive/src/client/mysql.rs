@@ -48,13 +48,10 @@ impl Protocol for Mysql {
 
     /// The socket itself, or the folder with a socket of the usual name.
     fn unix_socket(path: &str, _port: u16) -> String {
-        let is_socket = std::path::Path::new(path)
-            .extension()
-            .is_some_and(|end| end.eq_ignore_ascii_case("sock"));
-        if is_socket {
-            path.to_owned()
-        } else {
+        if std::path::Path::new(path).is_dir() {
             format!("{path}/mysqld.sock")
+        } else {
+            path.to_owned()
         }
     }
 
